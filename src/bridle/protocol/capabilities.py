@@ -82,12 +82,12 @@ class Capabilities(Struct, frozen=True):
 
     def hazard(self, request: OutboundRequest) -> str | None:
         """Why this request must not be written to this CLI; None where it may."""
-        if isinstance(request, RewindFiles) and request.dry_run is True:
-            if self.does("rewind dry run") != "yes":
-                return (
-                    f"Claude Code {self.version or 'of unknown version'} may ignore dry_run and "
-                    "rewind for real; use 2.1.12 or newer"
-                )
+        is_dry_run = isinstance(request, RewindFiles) and request.dry_run is True
+        if is_dry_run and self.does("rewind dry run") != "yes":
+            return (
+                f"Claude Code {self.version or 'of unknown version'} may ignore dry_run and "
+                "rewind for real; use 2.1.12 or newer"
+            )
         return None
 
     def learn(self, version: str | None) -> Capabilities:

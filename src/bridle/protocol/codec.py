@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, get_args
 
 import msgspec
 from msgspec import Raw, Struct
@@ -91,23 +91,23 @@ Decoded: TypeAlias = Message | ControlLine | Unknown | UnreadableRequest | Malfo
 _Spoken = TypeVar("_Spoken", Assistant, User)
 
 #: The types that need nothing more once the one pass is done.
-PLAIN_TYPES: frozenset[type] = frozenset(PlainMessage.__args__)  # type: ignore[attr-defined]
+PLAIN_TYPES: frozenset[type] = frozenset(get_args(PlainMessage))
 
 _LINE = msgspec.json.Decoder(PlainMessage | SystemHead | ControlLine)
-_SYSTEM = msgspec.json.Decoder(KnownSystem)
+_SYSTEM: msgspec.json.Decoder[KnownSystem] = msgspec.json.Decoder(KnownSystem)
 _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 _TEXT = msgspec.json.Decoder(str)
 _RAWS = msgspec.json.Decoder(list[Raw])
-_BLOCK = msgspec.json.Decoder(KnownBlock)
-_UPDATE = msgspec.json.Decoder(PermissionUpdate)
+_BLOCK: msgspec.json.Decoder[KnownBlock] = msgspec.json.Decoder(KnownBlock)
+_UPDATE: msgspec.json.Decoder[PermissionUpdate] = msgspec.json.Decoder(PermissionUpdate)
 
-_KNOWN_HOOKS = frozenset(
-    hook.__struct_config__.tag
-    for hook in KnownHookInput.__args__  # type: ignore[attr-defined]
-)
+_KNOWN_HOOKS = frozenset(hook.__struct_config__.tag for hook in get_args(KnownHookInput))
 
 # What a decoder of ours may raise on bytes that a CLI wrote. ValidationError is a DecodeError.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+#: What checking or encoding our own words may raise: wrong types, lone surrogates, deep nesting.
+UNWRITABLE = (*DECODE_ERRORS, UnicodeEncodeError, TypeError, ValueError, OverflowError)
 
 #: The hot path: one pass over a line. Raises DECODE_ERRORS; then `read_line` finds out why.
 decode_line: Callable[[bytes], PlainMessage | SystemHead | ControlLine] = _LINE.decode
@@ -175,6 +175,11 @@ def encode_line(value: Any) -> bytes:
     return line + b"\n"
 
 
+def check(value: Any) -> None:
+    """Refuse what its own type would not decode: structs do not check their fields when built."""
+    msgspec.json.decode(msgspec.json.encode(value), type=type(value))
+
+
 def _read(line: bytes) -> Decoded:
     try:
         decoded = _LINE.decode(line)
@@ -196,14 +201,6 @@ def _read_carefully(line: bytes, error: Exception) -> Decoded:
     read = _CAREFUL.get(kind)
     found = read(members, _reason(error)) if read else None
     return found or Unknown(_tag(line, kind), line, _reason(error))
-
-
-def _read_assistant(members: dict[str, Raw], reason: str) -> Assistant | None:
-    return _with_careful_content(members, Assistant)
-
-
-def _read_user(members: dict[str, Raw], reason: str) -> User | None:
-    return _with_careful_content(members, User)
 
 
 def _with_careful_content(members: dict[str, Raw], kind: type[_Spoken]) -> _Spoken | None:
@@ -263,8 +260,8 @@ def _read_hook(
 
 
 _CAREFUL: dict[str, Callable[[dict[str, Raw], str], Decoded | None]] = {
-    "assistant": _read_assistant,
-    "user": _read_user,
+    "assistant": lambda members, _: _with_careful_content(members, Assistant),
+    "user": lambda members, _: _with_careful_content(members, User),
     "stream_event": _read_stream_event,
     "control_request": _read_request,
 }
@@ -319,6 +316,4 @@ def _repair(line: bytes) -> bytes:
     which no UTF-8 can hold; a request with one must not hang for it. Invalid UTF-8 likewise.
     """
     text = line.decode("utf-8", "replace")
-    return _ESCAPES.sub(
-        lambda escape: r"\ufffd" if escape["lone"] else escape[0], text
-    ).encode()
+    return _ESCAPES.sub(lambda escape: r"\ufffd" if escape["lone"] else escape[0], text).encode()

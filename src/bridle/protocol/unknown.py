@@ -1,4 +1,4 @@
-"""What the CLI said and this version of Bridle can't name or can't read. Kept whole, never fatal."""
+"""What the CLI said and Bridle can't name or can't read: kept whole, never fatal."""
 
 from __future__ import annotations
 

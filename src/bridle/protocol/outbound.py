@@ -1,0 +1,106 @@
+"""Our requests to the CLI: numbered, checked before they are written, matched with answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from ..errors import InvalidRequest, NotPending
+from .answers import ANSWER_OF, Done
+from .codec import DECODE_ERRORS, UNWRITABLE, check, encode_line
+from .control import ControlCancelLine, ControlFailure, ControlSuccess
+from .events import Counters, Failure, LineIgnored, ResponseReceived, Success
+from .remembered import forget_oldest
+from .requests import OutboundRequest
+from .unknown import Unknown
+
+
+class OutboundRequests:
+    """What we have asked: waiting for an answer, or settled and remembered for a while."""
+
+    def __init__(
+        self,
+        counters: Counters,
+        nonce: str,
+        *,
+        next_number: int = 1,
+        asked: dict[str, OutboundRequest] | None = None,
+        responded: Iterable[str] = (),
+        cancelled: Iterable[str] = (),
+    ) -> None:
+        self._counters = counters
+        self._nonce = nonce
+        self._asked = asked or {}
+        self.next_number = next_number
+        self.responded: dict[str, None] = dict.fromkeys(responded)
+        self.cancelled: dict[str, None] = dict.fromkeys(cancelled)
+
+    @property
+    def asked(self) -> Mapping[str, OutboundRequest]:
+        return MappingProxyType(self._asked)
+
+    def request(self, request: OutboundRequest) -> tuple[str, bytes]:
+        request_id = f"req_{self.next_number}_{self._nonce}"
+        envelope = {"type": "control_request", "request_id": request_id, "request": request}
+        try:
+            check(request)
+            line = encode_line(envelope)
+        except UNWRITABLE as error:
+            raise InvalidRequest(subtype_of(request), str(error)) from error
+        self.next_number += 1
+        self._asked[request_id] = request
+        return request_id, line
+
+    def cancel(self, request_id: str) -> bytes:
+        if self._asked.pop(request_id, None) is None:
+            raise NotPending(request_id)
+        self.cancelled[request_id] = None
+        forget_oldest(self.cancelled)
+        return encode_line(ControlCancelLine(request_id))
+
+    def respond(
+        self, response: ControlSuccess | ControlFailure, raw: bytes
+    ) -> ResponseReceived | None:
+        """The answer to one of our requests; None where it answers none that waits."""
+        request = self._asked.pop(response.request_id, None)
+        if request is None:
+            return None
+        self.responded[response.request_id] = None
+        forget_oldest(self.responded)
+        outcome = _outcome(request, response)
+        return ResponseReceived(response.request_id, request, outcome, raw)
+
+    def stray(self, request_id: str, raw: bytes, *, is_echo: bool) -> LineIgnored:
+        """Why a response that answers nothing has come."""
+        if request_id in self.responded:
+            self._counters.duplicate_responses += 1
+            why = f"a second response to {request_id}"
+        elif request_id in self.cancelled:
+            self._counters.late_responses += 1
+            why = f"a response to {request_id}, which we had cancelled"
+        elif is_echo:
+            self._counters.echoes += 1
+            why = f"an echo of our own answer to {request_id}"
+        else:
+            self._counters.strays += 1
+            why = f"a response to {request_id}, which we never asked"
+        return LineIgnored(why, raw)
+
+
+def subtype_of(request: OutboundRequest) -> str:
+    return str(request.__struct_config__.tag)
+
+
+def _outcome(
+    request: OutboundRequest, response: ControlSuccess | ControlFailure
+) -> Success | Failure:
+    if isinstance(response, ControlFailure):
+        return Failure(response.error, response.error_code)
+    kind = ANSWER_OF.get(type(request), Done)
+    raw = bytes(response.response) or b"{}"
+    try:
+        return Success(msgspec.json.decode(raw, type=kind))
+    except DECODE_ERRORS as error:
+        return Success(Unknown(subtype_of(request), raw, str(error)))

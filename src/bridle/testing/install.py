@@ -1,0 +1,160 @@
+"""Real CLIs of given versions, installed from npm into a cache folder outside of any repo.
+
+Owns the cache: a version is there only if it was installed whole and answered `--version` with
+its own number; two processes that want the same one wait for each other.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ..errors import CliUnavailable
+
+PACKAGE = "@anthropic-ai/claude-code"
+STAMP = "installed.json"
+INSTALL_SECONDS = 600
+
+
+class InstalledCli(Struct, frozen=True):
+    """A CLI that can be run: `command` before its arguments."""
+
+    version: str
+    command: list[str]
+
+
+class _Stamp(Struct):
+    version: str
+    program: str
+    size: int
+
+
+def cache_folder() -> Path:
+    """`BRIDLE_CACHE`, else the user's cache folder."""
+    given = os.environ.get("BRIDLE_CACHE")
+    if given:
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "bridle"
+
+
+def install_cli(version: str, cache: Path | None = None) -> InstalledCli:
+    """The CLI of this version: from the cache, or installed now (seconds to a minute)."""
+    if not re.fullmatch(r"\d+\.\d+\.\d+", version):
+        raise CliUnavailable(f"{version!r} is not a version; give one such as '2.1.12'")
+    shelf = (cache or cache_folder()) / "cli"
+    shelf.mkdir(parents=True, exist_ok=True)
+    folder = shelf / version
+    with _locked(shelf / f"{version}.lock"):
+        found = _installed(folder)
+        if found:
+            return found
+        shutil.rmtree(folder, ignore_errors=True)
+        _install(version, folder)
+        found = _installed(folder)
+    if found is None:
+        raise CliUnavailable(f"{folder} was filled and is not readable; delete it and try again")
+    return found
+
+
+def _installed(folder: Path) -> InstalledCli | None:
+    try:
+        stamp = msgspec.json.decode((folder / STAMP).read_bytes(), type=_Stamp)
+        program = folder / stamp.program
+        if program.stat().st_size == stamp.size:
+            return InstalledCli(stamp.version, [str(program)])
+    except (OSError, msgspec.DecodeError):
+        pass
+    return None
+
+
+def _install(version: str, folder: Path) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise CliUnavailable(
+            "npm is not installed, and Claude Code comes from it: install Node.js 18 or newer "
+            "(Debian: apt-get install npm)"
+        )
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{version}-") as scratch:
+        home = Path(scratch) / "package"
+        home.mkdir()
+        # A folder with a package.json of its own is never taken for a part of one above it.
+        (home / "package.json").write_text('{"private": true}\n')
+        _npm_install(npm, version, home)
+        program = _working_program(home, version)
+        stamp = _Stamp(version, str(program.relative_to(home)), program.stat().st_size)
+        (home / STAMP).write_bytes(msgspec.json.encode(stamp))
+        home.rename(folder)
+
+
+def _npm_install(npm: str, version: str, home: Path) -> None:
+    command = [npm, "install", "--no-audit", "--no-fund", "--loglevel=error"]
+    try:
+        done = subprocess.run(
+            [*command, f"{PACKAGE}@{version}"],
+            cwd=home,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CliUnavailable(f"npm did not install {version} in {INSTALL_SECONDS} s") from error
+    if done.returncode == 0:
+        return
+    if "ETARGET" in done.stderr or "E404" in done.stderr:
+        raise CliUnavailable(
+            f"npm has no Claude Code {version}; `npm view {PACKAGE} versions` lists what there is"
+        )
+    raise CliUnavailable(f"npm could not install Claude Code {version}: {_gist(done.stderr)}")
+
+
+def _working_program(home: Path, version: str) -> Path:
+    """The program that runs and says that it is this version."""
+    modules = home / "node_modules"
+    # The second is the native binary itself: npm may have been told not to run install scripts.
+    candidates = [modules / ".bin" / "claude", *modules.glob("@anthropic-ai/claude-code-*/claude")]
+    said = "it has no program"
+    for program in candidates:
+        said = _version_of(program, home)
+        if said.split(" ")[0] == version:
+            return program
+    raise CliUnavailable(f"Claude Code {version} was installed but does not run: {said}")
+
+
+def _version_of(program: Path, home: Path) -> str:
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home)}
+    try:
+        done = subprocess.run(
+            [str(program), "--version"],
+            env={**environment, "DISABLE_AUTOUPDATER": "1"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return done.stdout.strip() or _gist(done.stderr)
+
+
+def _gist(stderr: str) -> str:
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return " / ".join(lines[:3]) or "it said nothing"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

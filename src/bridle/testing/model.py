@@ -1,0 +1,134 @@
+"""A scripted model: Anthropic's Messages API on 127.0.0.1, playing a script to a real CLI.
+
+Owns which turn answers which request, and the record of what was sent. Side calls of the CLI
+(titles, topics, warm-ups) are answered by themselves and use up no turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from ..errors import InvalidScript, UnexpectedTraffic
+from .environment import cli_environment
+from .http import HttpRequest, HttpResponse, HttpServer
+from .model_request import ModelRequest, parse_request
+from .model_stream import count_tokens, whole_message, write_stream
+from .script import Conversation, Fail, Turn
+from .side_calls import answer_side_call
+
+
+class ScriptedModel:
+    """Plays turns to whatever CLI is pointed at it.
+
+        async with ScriptedModel(["Hello."]) as model:
+            env = model.environment(home)
+
+    Several conversations at once: `ScriptedModel(parent_turns, Conversation(child_turns,
+    when=says("review")))`. On a clean exit, requests that the script had no answer for raise.
+    """
+
+    def __init__(self, *scripts: Sequence[Turn | str] | Conversation, port: int = 0) -> None:
+        if not scripts:
+            raise InvalidScript("a ScriptedModel needs a script, such as ScriptedModel(['Hello.'])")
+        given = [s if isinstance(s, Conversation) else Conversation(s) for s in scripts]
+        # A conversation that takes any request must not hide one that picks its own.
+        self._conversations = sorted(given, key=lambda conversation: conversation.when is None)
+        self._server = HttpServer(self._handle, port)
+        self._stack = AsyncExitStack()
+        self._answered = 0
+        self.requests: list[ModelRequest] = []
+        self.side_calls: list[ModelRequest] = []
+        self.problems: list[str] = []
+
+    async def __aenter__(self) -> Self:
+        await self._stack.enter_async_context(self._server)
+        return self
+
+    async def __aexit__(self, kind: object, *_: object) -> None:
+        await self._stack.aclose()
+        if kind is None:
+            self.check()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self._server.port}"
+
+    @property
+    def unplayed(self) -> int:
+        """How many turns were never asked for."""
+        return sum(len(c.turns) - min(c.played, len(c.turns)) for c in self._conversations)
+
+    def environment(self, home: Path) -> dict[str, str]:
+        """The environment for a CLI that talks to this model and keeps its files below `home`."""
+        return cli_environment(home, base_url=self.base_url)
+
+    def check(self) -> None:
+        """Raise if the CLI sent something that the script had no answer for."""
+        if self.problems:
+            raise UnexpectedTraffic("; ".join(self.problems))
+
+    async def _handle(self, request: HttpRequest) -> HttpResponse:
+        path = request.path.partition("?")[0]
+        if request.method == "HEAD" or path == "/":
+            return HttpResponse(200, b"")
+        parsed = parse_request(request.body, request.headers) if request.method == "POST" else None
+        if parsed is None:
+            return _error(404, "not_found_error", f"{request.method} {path} is not scripted")
+        if path == "/v1/messages/count_tokens":
+            return HttpResponse(200, msgspec.json.encode({"input_tokens": count_tokens(parsed)}))
+        if path != "/v1/messages":
+            return _error(404, "not_found_error", f"{path} is not scripted")
+        return self._answer(parsed)
+
+    def _answer(self, request: ModelRequest) -> HttpResponse:
+        side = answer_side_call(request)
+        if side:
+            self.side_calls.append(request)
+            return self._send(side, request)
+        self.requests.append(request)
+        turn = self._choose(request)
+        if isinstance(turn, str):
+            self.problems.append(turn)
+            return _error(400, "invalid_request_error", turn)
+        return self._send(turn, request)
+
+    def _choose(self, request: ModelRequest) -> Turn | str:
+        """The turn that answers, or why there is none."""
+        for conversation in self._conversations:
+            if conversation.when is None or conversation.when(request):
+                turn = conversation.next_turn()
+                if turn is None:
+                    return f"the script is over, and the CLI asks on: {request!r}"
+                if turn.when and not turn.when(request):
+                    return f"turn {conversation.played} does not expect {request!r}"
+                return turn
+        return f"no conversation is scripted for {request!r}"
+
+    def _send(self, turn: Turn, request: ModelRequest) -> HttpResponse:
+        self._answered += 1
+        number = self._answered
+        headers = {"request-id": f"req_scripted_{number:04d}"}
+        if turn.failure:
+            return _failure(turn.failure, headers)
+        if request.body.get("stream"):
+            body: AsyncIterator[bytes] = write_stream(turn, request, number)
+            return HttpResponse(200, body, "text/event-stream", headers)
+        message = msgspec.json.encode(whole_message(turn, request, number))
+        return HttpResponse(200, message, headers=headers)
+
+
+def _failure(failure: Fail, headers: dict[str, str]) -> HttpResponse:
+    if failure.retry_after is not None:
+        headers["retry-after"] = f"{failure.retry_after:g}"
+    response = _error(failure.status, failure.kind, failure.message)
+    return msgspec.structs.replace(response, headers=headers)
+
+
+def _error(status: int, kind: str, message: str) -> HttpResponse:
+    body = {"type": "error", "error": {"type": kind, "message": message}}
+    return HttpResponse(status, msgspec.json.encode(body))
