@@ -164,9 +164,11 @@ class PipedCli:
         return event[1].outcome
 
     def close_stdin(self) -> None:
-        if self.process.stdin:
-            with contextlib.suppress(OSError):
-                self.process.stdin.close()
+        stdin = self.process.stdin
+        if stdin and not stdin.is_closing():
+            if self._recorder:
+                self._recorder.note("stdin closed")
+            stdin.close()
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)

@@ -1,0 +1,394 @@
+"""A fake Claude Code CLI that plays a scenario and misbehaves on demand.
+
+    python -m bridle.testing.fake_claude --scenario FILE [the real CLI's flags, ignored]
+
+Owns one process's side of the wire; imports the standard library alone, so that it starts in a
+few milliseconds. The scenario is JSON: a list of steps, or {"steps": […], "version", "session_id",
+"replies"}. A step is an object with one verb; `VERBS` below lists them, docs/testing.md shows them.
+
+While it waits it answers the controller's requests: by `replies` ({subtype: response}, where null
+means never, and {"error": …} an error), else with an empty success. Everything that it is told
+goes to the file `--report`, one JSON object a line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` is not imported at run time: it would take longer than the rest.
+    from collections.abc import Callable
+    from typing import Any, NoReturn, TypeAlias
+
+    Json: TypeAlias = dict[str, Any]
+
+READ_SIZE = 1 << 16
+FOREVER = 1e9
+CWD = os.getcwd()  # noqa: PTH109
+
+#: Every verb, with the types that its argument may have.
+VERBS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(["init", "tool_use", "message", "tear", "spawn"], (dict,)),
+    **dict.fromkeys(["ask", "hook", "mcp", "request"], (dict,)),
+    **dict.fromkeys(["say", "partial", "await", "cancel", "raw", "bytes", "stderr", "die"], (str,)),
+    **dict.fromkeys(["nonsense", "big", "exit", "repeat"], (int,)),
+    **dict.fromkeys(["pause", "stall"], (int, float)),
+    "prompt": (bool, str),
+    "result": (str, dict),
+    "ignore": (list,),
+    "close_stdout": (bool,),
+}
+#: What may stand beside a verb.
+MODIFIERS = {"id", "wait", "pieces", "delay", "chunk", "steps"}
+SETTINGS = {"steps", "version", "session_id", "replies"}
+
+
+def mistake_in(scenario: Any) -> str | None:
+    """What is wrong with a scenario, in a sentence; None if nothing is."""
+    if isinstance(scenario, dict):
+        unknown = sorted(set(scenario) - SETTINGS)
+        if unknown or "steps" not in scenario:
+            what = f"unknown setting {unknown[0]!r}" if unknown else "it has no steps"
+            return f"{what}; a scenario has: {', '.join(sorted(SETTINGS))}"
+        return mistake_in(scenario["steps"])
+    if not isinstance(scenario, list):
+        return "a scenario is a list of steps, or an object with steps in it"
+    for number, step in enumerate(scenario, 1):
+        wrong = _mistake_in_step(step)
+        if wrong:
+            return f"step {number}: {wrong}"
+    return None
+
+
+def _mistake_in_step(step: Any) -> str | None:
+    if not isinstance(step, dict):
+        return f'a step is an object with one verb, such as {{"say": "hello"}}, not {step!r}'
+    verbs = [key for key in step if key not in MODIFIERS]
+    unknown = [key for key in verbs if key not in VERBS]
+    if unknown:
+        return f"unknown verb {unknown[0]!r}; known: {', '.join(VERBS)}"
+    if len(verbs) != 1:
+        return f"a step has one verb, not {len(verbs)}: {', '.join(verbs) or 'none'}"
+    verb = verbs[0]
+    kinds = VERBS[verb]
+    value = step[verb]
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        return f"{verb!r} takes {expected}, not {value!r}"
+    if verb in ("die", "ignore"):
+        names = value if isinstance(value, list) else [value]
+        bad = [name for name in names if not hasattr(signal, str(name))]
+        return f"{bad[0]!r} is not a signal's name, such as SIGTERM" if bad else None
+    if verb == "repeat":
+        return mistake_in(step.get("steps"))
+    return None
+
+
+class FakeClaude:
+    """Plays one scenario over stdin and stdout."""
+
+    def __init__(self, scenario: Json, report: str | None) -> None:
+        self.steps = scenario["steps"]
+        self.version = scenario.get("version", "2.1.325")
+        self.session_id = scenario.get("session_id", "00000000-0000-4000-8000-000000000000")
+        self.replies = scenario.get("replies", {})
+        self.report_file = open(report, "a") if report else None  # noqa: SIM115, PTH123
+        self.buffer = b""
+        self.eof = False
+        self.prompts: list[Json] = []
+        self.answers: dict[str, Json] = {}
+        self.hooks: dict[str, list[Json]] = {}
+        self.said = 0
+        self.step: Json = {}
+
+    def play(self, steps: list[Json]) -> None:
+        for step in steps:
+            verb = next(key for key in step if key not in MODIFIERS)
+            self.step = step
+            getattr(self, f"do_{verb}")(step[verb])
+
+    # --- speaking
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(1, view) :]
+
+    def send(self, message: Json) -> None:
+        self.write(json.dumps(message).encode() + b"\n")
+
+    def speak(self, message: Json) -> None:
+        self.said += 1
+        uuid = f"00000000-0000-4000-8000-{self.said:012d}"
+        ids = {"session_id": self.session_id, "uuid": uuid, "parent_tool_use_id": None}
+        self.send({**message, **{key: ids[key] for key in ids if key not in message}})
+
+    def report(self, **entry: object) -> None:
+        if self.report_file:
+            self.report_file.write(json.dumps(entry) + "\n")
+            self.report_file.flush()
+
+    def assistant(self, block: Json) -> Json:
+        shell = {"type": "message", "role": "assistant", "model": "fake", "stop_reason": None}
+        usage = {"input_tokens": 1, "output_tokens": 1}
+        inner = {"id": f"msg_fake_{self.said}", "content": [block], "usage": usage, **shell}
+        return {"type": "assistant", "message": inner}
+
+    def do_init(self, extra: Json) -> None:
+        known = {"cwd": CWD, "model": "fake", "permissionMode": "default", "tools": []}
+        version = {"claude_code_version": self.version}
+        self.speak({"type": "system", "subtype": "init", **known, **version, **extra})
+
+    def do_say(self, text: str) -> None:
+        self.speak(self.assistant({"type": "text", "text": text}))
+
+    def do_tool_use(self, block: Json) -> None:
+        self.speak(self.assistant({"type": "tool_use", "input": {}, "id": "toolu_fake", **block}))
+
+    def do_message(self, message: Json) -> None:
+        self.speak(message)
+
+    def do_result(self, extra: str | Json) -> None:
+        extra = {"result": extra} if isinstance(extra, str) else extra
+        known = {"subtype": "success", "is_error": False, "num_turns": 1, "total_cost_usd": 0.0}
+        self.speak({"type": "result", "duration_ms": 1, "permission_denials": [], **known, **extra})
+
+    def do_partial(self, text: str) -> None:
+        start = {**self.assistant({})["message"], "content": []}
+        opening = {"type": "text", "text": ""}
+        self.event(type="message_start", message=start)
+        self.event(type="content_block_start", index=0, content_block=opening)
+        chunk = int(self.step.get("chunk", 8))
+        for at in range(0, len(text), chunk):
+            delta = {"type": "text_delta", "text": text[at : at + chunk]}
+            self.event(type="content_block_delta", index=0, delta=delta)
+            self.pump(float(self.step.get("delay", 0)))
+        self.event(type="content_block_stop", index=0)
+        self.do_say(text)
+        self.event(type="message_delta", delta={"stop_reason": "end_turn", "stop_sequence": None})
+        self.event(type="message_stop")
+
+    def event(self, **event: object) -> None:
+        self.speak({"type": "stream_event", "event": event})
+
+    # --- asking
+
+    def do_prompt(self, expected: bool | str) -> None:
+        self.pump_until(lambda: bool(self.prompts))
+        prompt = self.prompts.pop(0)
+        if isinstance(expected, str) and expected not in json.dumps(prompt, ensure_ascii=False):
+            fatal(f"expected a prompt with {expected!r}, was sent {json.dumps(prompt)[:300]}", 3)
+
+    def do_ask(self, request: Json) -> None:
+        known = {"subtype": "can_use_tool", "input": {}, "tool_use_id": "toolu_fake"}
+        answer = self.ask({**known, **request})
+        if answer is not None:
+            self.tool_result({**known, **request}, answer)
+
+    def tool_result(self, request: dict, answer: Json) -> None:
+        """What a real CLI would say after such an answer; the input that it got is the output."""
+        decision = answer.get("response") or {}
+        allowed = decision.get("behavior") == "allow"
+        said = json.dumps(decision.get("updatedInput")) if allowed else decision.get("message")
+        content = {
+            "type": "tool_result",
+            "tool_use_id": request["tool_use_id"],
+            "content": said or answer.get("error") or "no answer",
+            "is_error": not allowed,
+        }
+        self.speak({"type": "user", "message": {"role": "user", "content": [content]}})
+        if decision.get("interrupt"):
+            self.do_result({"subtype": "error_during_execution", "is_error": True})
+
+    def do_hook(self, hook: Json) -> None:
+        event = hook.get("hook_event_name", "PreToolUse")
+        registered = self.hooks.get(event) or []
+        ids = [id_ for matcher in registered for id_ in matcher.get("hookCallbackIds", [])]
+        callback = hook.get("callback_id") or (ids[0] if ids else "unregistered")
+        where = {"session_id": self.session_id, "transcript_path": "", "cwd": CWD}
+        told = {**where, "hook_event_name": event, **hook}
+        told.pop("callback_id", None)
+        body = {"subtype": "hook_callback", "callback_id": callback, "input": told}
+        self.ask(body)
+
+    def do_mcp(self, request: Json) -> None:
+        self.ask({"subtype": "mcp_message", **request})
+
+    def do_request(self, request: Json) -> None:
+        self.ask(request)
+
+    def ask(self, request: Json) -> Json | None:
+        id_ = str(self.step.get("id") or f"fake-{len(self.answers) + 1}-{os.urandom(4).hex()}")
+        self.send({"type": "control_request", "request_id": id_, "request": request})
+        if self.step.get("wait", True):
+            return self.wait_for(id_)
+        return None
+
+    def do_await(self, id_: str) -> None:
+        self.wait_for(id_)
+
+    def wait_for(self, id_: str) -> Json:
+        self.pump_until(lambda: id_ in self.answers)
+        return self.answers.get(id_, {"error": "stdin was closed before an answer came"})
+
+    def do_cancel(self, id_: str) -> None:
+        self.send({"type": "control_cancel_request", "request_id": id_})
+
+    # --- misbehaving
+
+    def do_raw(self, text: str) -> None:
+        self.write(text.encode())
+
+    def do_bytes(self, data: str) -> None:
+        import base64
+
+        self.write(base64.b64decode(data))
+
+    def do_tear(self, message: Json) -> None:
+        line = json.dumps(message).encode() + b"\n"
+        pieces = int(self.step.get("pieces", 3))
+        size = max(1, -(-len(line) // pieces))
+        for at in range(0, len(line), size):
+            self.write(line[at : at + size])
+            self.pump(float(self.step.get("delay", 0.001)))
+
+    def do_nonsense(self, size: int) -> None:
+        import random
+
+        noise = random.Random(size).randbytes(size)
+        self.write(noise.replace(b"{", b"\x00") + b"\n")
+
+    def do_big(self, size: int) -> None:
+        self.do_say("x" * size)
+
+    def do_pause(self, seconds: float) -> None:
+        self.pump(seconds)
+
+    def do_stall(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def do_stderr(self, text: str) -> None:
+        os.write(2, text.encode())
+
+    def do_ignore(self, names: list[str]) -> None:
+        for name in names:
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+
+    def do_spawn(self, how: Json) -> None:
+        """Leave a process behind: in a session of its own unless told otherwise."""
+        pid = os.fork()
+        if pid == 0:
+            if how.get("new_session", True):
+                os.setsid()
+            quiet = os.open(os.devnull, os.O_RDWR)
+            for fd in (0, 1, 2):
+                os.dup2(quiet, fd)
+            os.execvp("sleep", ["sleep", str(how.get("seconds", 60))])
+        self.report(spawned=pid)
+        self.speak({"type": "system", "subtype": "informational", "content": f"spawned {pid}"})
+
+    def do_close_stdout(self, _: bool) -> None:
+        os.close(1)
+
+    def do_die(self, name: str) -> None:
+        os.kill(os.getpid(), getattr(signal, name))
+        time.sleep(FOREVER)
+
+    def do_exit(self, code: int) -> None:
+        os._exit(code)
+
+    def do_repeat(self, times: int) -> None:
+        steps = self.step["steps"]
+        for _ in range(times):
+            self.play(steps)
+
+    # --- listening
+
+    def pump_until(self, done: Callable[[], bool]) -> None:
+        while not done() and not self.eof:
+            self.pump(FOREVER, once=True)
+
+    def pump(self, seconds: float, once: bool = False) -> None:
+        """Read and answer for so long, or until something has come."""
+        end = time.monotonic() + seconds
+        while not self.eof:
+            left = max(0.0, end - time.monotonic())
+            ready = select.select([0], [], [], min(left, 3600.0))[0]
+            if ready:
+                self.take(os.read(0, READ_SIZE))
+            if once or not (ready or left):
+                return
+
+    def take(self, data: bytes) -> None:
+        self.eof = not data
+        *lines, self.buffer = (self.buffer + data).split(b"\n")
+        for line in lines:
+            try:
+                message = json.loads(line)
+                kind = message["type"]
+            except (ValueError, KeyError, TypeError):
+                # So do the real ones.
+                fatal(f"Error parsing streaming input line: {line[:200]!r}", 1)
+            self.report(told=message)
+            if kind == "user":
+                self.prompts.append(message)
+            elif kind == "control_response":
+                response = message["response"]
+                self.answers.setdefault(response["request_id"], response)
+            elif kind == "control_request":
+                self.reply(message["request_id"], message["request"])
+
+    def reply(self, id_: str, request: Json) -> None:
+        subtype = request["subtype"]
+        if subtype == "initialize":
+            self.hooks = request.get("hooks") or {}
+        default = {"claude_code_version": self.version} if subtype == "initialize" else {}
+        body = self.replies.get(subtype, default)
+        if body is None:
+            return
+        if "error" in body:
+            response = {"subtype": "error", "request_id": id_, **body}
+        else:
+            response = {"subtype": "success", "request_id": id_, "response": body}
+        self.send({"type": "control_response", "response": response})
+
+
+def fatal(text: str, code: int) -> NoReturn:
+    os.write(2, f"fake_claude: {text}\n".encode())
+    os._exit(code)
+
+
+def option(name: str) -> str | None:
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv[:-1] else None
+
+
+def main() -> None:
+    path = option("--scenario") or os.environ.get("BRIDLE_FAKE_SCENARIO")
+    if not path:
+        fatal("give it a script: --scenario FILE, or BRIDLE_FAKE_SCENARIO=FILE", 2)
+    try:
+        with open(path) as file:  # noqa: PTH123
+            scenario = json.load(file)
+    except (OSError, ValueError) as error:
+        fatal(f"can't read the scenario {path}: {error}", 2)
+    wrong = mistake_in(scenario)
+    if wrong:
+        fatal(f"{path}: {wrong}", 2)
+    scenario = scenario if isinstance(scenario, dict) else {"steps": scenario}
+    fake = FakeClaude(scenario, option("--report"))
+    if "--version" in sys.argv:
+        sys.stdout.write(f"{fake.version} (Claude Code)\n")
+        return
+    fake.report(argv=sys.argv[1:], pid=os.getpid())
+    fake.play(fake.steps)
+    # Like a real one: it waits for more until its stdin is closed.
+    fake.pump_until(lambda: False)
+
+
+if __name__ == "__main__":
+    main()

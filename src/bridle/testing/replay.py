@@ -1,0 +1,137 @@
+"""Plays a recording back as a fake CLI that checks what it is sent.
+
+    python -m bridle.testing.replay FILE [the real CLI's flags, ignored]
+
+What the CLI once wrote is written again; what it once read must come again, in the same order.
+Ids that the controller makes anew each time (its request ids, the uuids of its prompts) may
+differ: they are learnt as they come and put into what is written. Anything else that differs
+ends it with exit code 3 and one line on stderr that names the recording's line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import InvalidScript, UnexpectedTraffic
+from .recording import Entry, load_recording
+
+MISMATCH = 3
+
+
+class Replay:
+    """The command that plays a recording; the recording is checked before anything runs."""
+
+    def __init__(self, path: Path) -> None:
+        load_recording(path)
+        self.command = [sys.executable, "-m", "bridle.testing.replay", str(path)]
+
+
+class Player:
+    """Goes through a recording, with stdin and stdout in place of the real CLI's."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self._entries = entries
+        self._renamed: dict[bytes, bytes] = {}
+        self._input = _lines_of(0)
+
+    def play(self) -> int:
+        """The exit code of the process that was recorded."""
+        code = 0
+        for number, entry in enumerate(self._entries, 1):
+            match entry.dir:
+                case "out":
+                    _write(1, self._rename(entry.line) + b"\n")
+                case "err":
+                    _write(2, str(entry.value()).encode())
+                case "in":
+                    self._expect(number, entry)
+                case "note":
+                    code = self._obey(number, entry.value(), code)
+        self._end(len(self._entries))
+        return code
+
+    def _obey(self, number: int, note: Any, code: int) -> int:
+        if note == "stdin closed":
+            self._end(number)
+        if isinstance(note, dict):
+            return int(note.get("exit", code))
+        return code
+
+    def _expect(self, number: int, entry: Entry) -> None:
+        line = next(self._input, None)
+        if line is None:
+            raise UnexpectedTraffic(
+                f"line {number}: stdin was closed where {_gist(entry.line)} was due"
+            )
+        try:
+            sent, due = msgspec.json.decode(line), entry.value()
+        except msgspec.DecodeError:
+            sent, due = line, entry.line
+        if isinstance(sent, dict) and isinstance(due, dict):
+            self._learn(due, sent)
+            sent = {**sent, **{key: due[key] for key in ("request_id", "uuid") if key in due}}
+        if sent != due:
+            raise UnexpectedTraffic(
+                f"line {number}: expected {_gist(entry.line)}, was sent {_gist(line)}"
+            )
+
+    def _learn(self, due: dict[str, Any], sent: dict[str, Any]) -> None:
+        for key in ("request_id", "uuid"):
+            if isinstance(due.get(key), str) and isinstance(sent.get(key), str):
+                self._renamed[msgspec.json.encode(due[key])] = msgspec.json.encode(sent[key])
+
+    def _rename(self, line: bytes) -> bytes:
+        for old, new in self._renamed.items():
+            line = line.replace(old, new)
+        return line
+
+    def _end(self, number: int) -> None:
+        extra = next(self._input, None)
+        if extra is not None:
+            raise UnexpectedTraffic(
+                f"after line {number}: was sent {_gist(extra)} where nothing was due"
+            )
+
+
+def _lines_of(fd: int) -> Iterator[bytes]:
+    buffer = b""
+    while data := os.read(fd, 1 << 16):
+        *lines, buffer = (buffer + data).split(b"\n")
+        yield from lines
+    if buffer:
+        yield buffer
+
+
+def _write(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _gist(line: bytes) -> str:
+    text = line.decode("utf-8", "replace")
+    return text if len(text) <= 400 else f"{text[:400]}… ({len(text)} characters)"
+
+
+def main() -> int:
+    if len(sys.argv) < 2:
+        _write(2, b"replay: give it a recording: python -m bridle.testing.replay FILE\n")
+        return 2
+    try:
+        return Player(load_recording(Path(sys.argv[1]))).play()
+    except InvalidScript as error:
+        _write(2, f"replay: {error}\n".encode())
+        return 2
+    except UnexpectedTraffic as error:
+        _write(2, f"replay: {sys.argv[1]}: {error}\n".encode())
+        return MISMATCH
+
+
+if __name__ == "__main__":
+    sys.exit(main())
