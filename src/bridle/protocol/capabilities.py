@@ -32,8 +32,8 @@ ANSWERED_SINCE: dict[str, Version] = {
     "rewind_files": OLDEST,
     "mcp_status": OLDEST,
     "mcp_set_servers": OLDEST,
-    "mcp_reconnect": MIDDLE,
-    "mcp_toggle": MIDDLE,
+    "mcp_reconnect": NEWEST,
+    "mcp_toggle": NEWEST,
     "get_context_usage": NEWEST,
     "stop_task": NEWEST,
     "background_tasks": NEWEST,
@@ -55,6 +55,7 @@ ANSWERED_SINCE: dict[str, Version] = {
 #: The oldest tested version that does each of these; older ones do something else.
 BEHAVES_SINCE: dict[str, Version] = {
     "rewind dry run": MIDDLE,
+    "cancels are understood": NEWEST,
     "unknown requests are answered": NEWEST,
     "hook ask is always asked": NEWEST,
     "queued prompts are merged": NEWEST,
@@ -113,5 +114,5 @@ class Capabilities(Struct, frozen=True):
 
 def parse_version(text: str | None) -> Version | None:
     """`2.1.12 (Claude Code)` -> (2, 1, 12); None where there is no version in it."""
-    found = re.match(r"\s*v?(\d+)\.(\d+)\.(\d+)", text or "")
+    found = re.match(r"\s*v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})", text or "")
     return tuple(int(part) for part in found.groups()) if found else None

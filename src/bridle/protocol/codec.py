@@ -89,6 +89,7 @@ ControlLine: TypeAlias = ControlRequestLine | ControlResponseLine | ControlCance
 Decoded: TypeAlias = Message | ControlLine | Unknown | UnreadableRequest | Malformed
 
 _Spoken = TypeVar("_Spoken", Assistant, User)
+_Checked = TypeVar("_Checked")
 
 #: The types that need nothing more once the one pass is done.
 PLAIN_TYPES: frozenset[type] = frozenset(get_args(PlainMessage))
@@ -170,14 +171,20 @@ def encode_line(value: Any) -> bytes:
     U+2028 and U+2029 are escaped: some line readers of JavaScript split at them.
     """
     line = msgspec.json.encode(value)
+    if b"\n" in line:
+        # JSON escapes those in strings: this one came in a `Raw`, and would tear the line in two.
+        raise ValueError("a newline inside raw JSON")
     if b"\xe2\x80" in line:
         line = line.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
     return line + b"\n"
 
 
-def check(value: Any) -> None:
-    """Refuse what its own type would not decode: structs do not check their fields when built."""
-    msgspec.json.decode(msgspec.json.encode(value), type=type(value))
+def check(value: _Checked) -> _Checked:
+    """Refuse what its own type would not decode: structs do not check their fields when built.
+
+    Gives the value as its reader will see it.
+    """
+    return msgspec.json.decode(msgspec.json.encode(value), type=type(value))
 
 
 def _read(line: bytes) -> Decoded:
@@ -194,8 +201,9 @@ def _read_carefully(line: bytes, error: Exception) -> Decoded:
         members = _MEMBERS.decode(line)
     except DECODE_ERRORS as structure:
         return Malformed(_reason(structure))
-    if not isinstance(error, msgspec.ValidationError):
-        # The object's outline is sound, so what is broken is the text inside some value.
+    if not isinstance(error, msgspec.ValidationError) or _repair(line) != line:
+        # The object's outline is sound, so what is broken is the text inside some value. It is
+        # repaired before the rest is judged: a good block must not be lost for bad text in it.
         return Malformed(_reason(error))
     kind = _text(members, "type")
     read = _CAREFUL.get(kind)
@@ -239,7 +247,8 @@ def _read_request(
     subtype = _text(body, "subtype")
     if subtype == "hook_callback":
         return _read_hook(request_id, body, reason)
-    return UnreadableRequest(request_id, subtype, reason)
+    # Without a readable subtype it may be a hook, which an error would not stop.
+    return UnreadableRequest(request_id, subtype, reason, may_be_pre_tool_use=not subtype)
 
 
 def _read_hook(
@@ -247,12 +256,13 @@ def _read_hook(
 ) -> ControlRequestLine | UnreadableRequest:
     raw = bytes(body.get("input", b""))
     event = _text(_members(raw), "hook_event_name")
-    if event and event not in _KNOWN_HOOKS:
+    # A name that had to be repaired may have been that of any event.
+    if event and event not in _KNOWN_HOOKS and "\ufffd" not in event:
         try:
             shell = _encode_with(body, input={"hook_event_name": "Stop", "session_id": ""})
             callback = msgspec.json.decode(shell, type=HookCallback)
-        except msgspec.ValidationError as error:
-            return UnreadableRequest(request_id, "hook_callback", str(error), True)
+        except DECODE_ERRORS as error:
+            return UnreadableRequest(request_id, "hook_callback", _reason(error), True)
         callback.input = Unknown(event, raw, reason)
         return ControlRequestLine(request_id, callback)
     safe = event in _KNOWN_HOOKS and event != PRE_TOOL_USE
@@ -307,6 +317,7 @@ _ESCAPES = re.compile(
     r"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
     r"|\\."
 )
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def _repair(line: bytes) -> bytes:
@@ -316,4 +327,6 @@ def _repair(line: bytes) -> bytes:
     which no UTF-8 can hold; a request with one must not hang for it. Invalid UTF-8 likewise.
     """
     text = line.decode("utf-8", "replace")
+    if not _SURROGATE.search(line):
+        return text.encode()
     return _ESCAPES.sub(lambda escape: r"\ufffd" if escape["lone"] else escape[0], text).encode()

@@ -138,7 +138,11 @@ class Connection:
             if message.__class__ in PLAIN_TYPES:
                 append(MessageReceived(message, line))  # type: ignore[arg-type]
             elif isinstance(message, SystemHead):
-                self._route(read_system(line), line, False, events)
+                system = read_system(line)
+                if isinstance(system, Message):
+                    self._route(system, line, False, events)
+                else:
+                    self._carefully(line, events)
             else:
                 self._route(message, line, False, events)
         return events
@@ -190,7 +194,15 @@ class Connection:
             *response.pending_user_dialog_requests,
             *response.pending_elicitation_requests,
         ):
-            self._carefully(bytes(still_open), events)
+            self._still_open(bytes(still_open), events)
+
+    def _still_open(self, raw: bytes, events: list[Event]) -> None:
+        decoded, repaired = read_line(raw)
+        if not isinstance(decoded, ControlRequestLine | UnreadableRequest | Malformed):
+            # A response in here could hold another, and so on: only requests belong here.
+            decoded = Unknown("", raw, "not a control_request, in a list of pending ones")
+        self.counters.repaired += repaired
+        self._route(decoded, raw, repaired, events)
 
     def _oversized(self, line: Oversize, events: list[Event]) -> None:
         self.counters.oversized += 1
@@ -234,9 +246,13 @@ class Connection:
         return self._outbound.request(request)
 
     def cancel(self, request_id: str) -> bytes:
-        """The line that takes a request of ours back. A late answer to it will be ignored."""
+        """Take a request of ours back: a late answer to it will be ignored.
+
+        The line that tells the CLI is empty where the CLI might not survive it: old ones exit.
+        """
         self._check_open("a cancel")
-        return self._outbound.cancel(request_id)
+        line = self._outbound.cancel(request_id)
+        return line if self.capabilities.does("cancels are understood") == "yes" else b""
 
     def prompt(self, content: str | list[KnownBlock], **options: Any) -> bytes:
         """The line that gives the CLI a user message. Options: the fields of `Prompt`."""
@@ -281,9 +297,15 @@ class Connection:
             state = msgspec.json.decode(saved, type=SavedConnection)
         except DECODE_ERRORS as error:
             raise InvalidState(f"not a connection saved by this version: {error}") from error
-        self = cls(nonce=nonce, line_limit=state.line_limit)
+        try:
+            self = cls(nonce=nonce, line_limit=state.line_limit)
+        except ValueError as error:
+            raise InvalidState(str(error)) from error
         for raw in state.pending:
             self._carefully(raw, [])
+        if len(self.pending) != len(state.pending):
+            # Going on would leave the CLI waiting for an answer that nobody will give.
+            raise InvalidState("a pending request in it can't be read")
         self.capabilities = state.capabilities
         self.counters = state.counters
         self._splitter = LineSplitter(state.line_limit, state.unfinished)

@@ -7,7 +7,6 @@ decoded messages; nothing here raises on what the CLI said.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from typing import Any, TypeAlias
 
@@ -90,7 +89,7 @@ def tool_results(message: User) -> list[ToolResultBlock]:
     return [block for block in content if isinstance(block, ToolResultBlock)]
 
 
-_EXIT_CODE = re.compile(r"(?:Error: )?Exit code (\d+)\b")
+_EXIT_CODE = re.compile(r"(?:Error: )?Exit code (\d{1,9})\b")
 
 
 def bash_exit_code(result: ToolResultBlock) -> int | None:
@@ -152,7 +151,7 @@ def _part(block: Block) -> Text | Image | Unknown:
         case ImageBlock(source=Base64Source() as source):
             try:
                 return Image(base64.b64decode(source.data, validate=True), source.media_type)
-            except binascii.Error as error:
+            except ValueError as error:
                 return Unknown("image", msgspec.json.encode(block), f"not base64: {error}")
         case _:
             name = str(block.__struct_config__.tag)

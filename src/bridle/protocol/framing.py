@@ -82,7 +82,7 @@ class LineSplitter:
         self._pieces.append(piece)
         self._held += len(piece)
         if self._skipped or self._held > self.limit:
-            head = b"".join(self._pieces)[:HEAD_SIZE]
+            head = _head_of(self._pieces)
             self._skipped += self._held - len(head)
             self._pieces, self._held = [head], len(head)
 
@@ -101,6 +101,16 @@ class LineSplitter:
         kept = [line for line in lines if line != b""]
         self.blank_lines += len(lines) - len(kept)
         return kept
+
+
+def _head_of(pieces: list[bytes]) -> bytes:
+    # Joining all the pieces first would double the memory at the very limit of it.
+    head = b""
+    for piece in pieces:
+        head += piece[: HEAD_SIZE - len(head)]
+        if len(head) == HEAD_SIZE:
+            break
+    return head
 
 
 def _without_cr(line: bytes | Oversize) -> bytes | Oversize:

@@ -96,23 +96,24 @@ class InboundRequests:
         if not isinstance(answer, ANSWERS_TO[type(request)]):
             fitting = " or ".join(kind.__name__ for kind in ANSWERS_TO[type(request)])
             raise InvalidAnswer(request_id, f"a {type(answer).__name__} where {fitting} belongs")
-        if isinstance(request, HookCallback) and isinstance(answer, HookOutput):
-            _check_event(request_id, request, answer)
         if isinstance(request, CanUseTool) and isinstance(answer, Allow):
             answer = _with_input(answer, request)
         try:
-            check(answer)
+            checked = check(answer)
             line = _success(request_id, answer)
         except UNWRITABLE as error:
             raise InvalidAnswer(request_id, str(error)) from error
+        if isinstance(request, HookCallback) and isinstance(checked, HookOutput):
+            _check_event(request_id, request, checked)
         del self._pending[request_id]
         self._settle(request_id, "answered")
         return line
 
     def fail(self, request_id: str, error: str) -> bytes:
         request = self._waiting(request_id)
-        if isinstance(request, HookCallback) and isinstance(request.input, PreToolUse):
+        if isinstance(request, HookCallback) and isinstance(request.input, PreToolUse | Unknown):
             # An error here would count as an empty answer, and in bypass mode the tool would run.
+            # To a hook of any other event a deny of PreToolUse is but another error.
             line = _success(request_id, pre_tool_use("deny", _writable(error)))
         else:
             line = _error(request_id, error)

@@ -5,6 +5,7 @@ Owns the shapes (protocol.md section 3); judging is the policy's work.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType, field
@@ -74,7 +75,7 @@ class Allow(Struct, tag_field="behavior", tag="allow"):
     """
 
     updated_input: dict[str, Any] | UnsetType = field(name="updatedInput", default=UNSET)
-    updated_permissions: list[PermissionUpdate] | UnsetType = field(
+    updated_permissions: Sequence[PermissionUpdate] | UnsetType = field(
         name="updatedPermissions", default=UNSET
     )
     decision_classification: str | UnsetType = field(name="decisionClassification", default=UNSET)

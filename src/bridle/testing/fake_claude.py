@@ -190,7 +190,7 @@ class FakeClaude:
         if answer is not None:
             self.tool_result({**known, **request}, answer)
 
-    def tool_result(self, request: dict, answer: Json) -> None:
+    def tool_result(self, request: Json, answer: Json) -> None:
         """What a real CLI would say after such an answer; the input that it got is the output."""
         decision = answer.get("response") or {}
         allowed = decision.get("behavior") == "allow"

@@ -1,0 +1,51 @@
+"""Every scenario runs against every tested version; what it saw is kept for the report."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bridle.protocol.capabilities import TESTED_VERSIONS
+
+from .lab import Lab
+from .report import RESULTS, Sighting
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record", type=Path, help="keep the wire of every scenario in this folder")
+
+
+@pytest.fixture(params=TESTED_VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def lab(version: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lab]:
+    if shutil.which("npm") is None and not os.environ.get("CI"):
+        pytest.skip("npm is not installed: the real CLIs can't be had")
+    lab = Lab(version, tmp_path, request.config.getoption("--record"))
+    yield lab
+    assert isinstance(request.node, pytest.Function)
+    title = (request.node.function.__doc__ or "").strip()
+    assert title, "a scenario's docstring is its title in the report"
+    area = (request.node.module.__doc__ or "").splitlines()[0]
+    name = request.node.function.__name__
+    passed = not getattr(request.node, "failed", False)
+    sighting = Sighting(area, name, title, version, passed, lab.observations)
+    folder = RESULTS / version
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_bytes(msgspec.json.encode(sighting))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    if report.failed:  # type: ignore[attr-defined]
+        item.failed = True  # type: ignore[attr-defined]
+    return report

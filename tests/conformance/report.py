@@ -1,0 +1,96 @@
+"""Writes docs/conformance.md from what the scenarios saw: a table, scenario by version.
+
+    python -m tests.conformance.report [--check]
+
+With --check it writes nothing and fails where the page does not say what was seen.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from bridle.protocol.capabilities import TESTED_VERSIONS
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / ".cache" / "conformance"
+PAGE = ROOT / "docs" / "conformance.md"
+
+HEAD = """# Conformance
+
+What real Claude Code CLIs do, as seen by driving each of them offline with the scripted model and
+Bridle's protocol core over plain pipes. `make conformance` runs every scenario against every
+version and writes this page; each row is a test in `tests/conformance/`.
+
+"ok" means that the test passed with nothing to tell; words in its place tell what the version did
+where versions differ or where the detail matters.
+"""
+
+
+class Sighting(Struct):
+    """What one scenario saw in one version."""
+
+    area: str
+    name: str
+    title: str
+    version: str
+    passed: bool
+    observations: list[str]
+
+
+def load() -> list[Sighting]:
+    files = sorted(RESULTS.glob("*/*.json"))
+    return [msgspec.json.decode(file.read_bytes(), type=Sighting) for file in files]
+
+
+def render(sightings: list[Sighting]) -> str:
+    parts = [HEAD]
+    ordered = sorted(sightings, key=lambda s: (s.area, s.name))
+    for area, members in groupby(ordered, key=lambda s: s.area):
+        parts.append(f"\n## {area.rstrip('.')}\n")
+        parts.append(f"| scenario | {' | '.join(TESTED_VERSIONS)} |")
+        parts.append("|---" * (len(TESTED_VERSIONS) + 1) + "|")
+        for _, rows in groupby(members, key=lambda s: s.name):
+            parts.append(_row(list(rows)))
+    failed = sum(not sighting.passed for sighting in sightings)
+    parts.append(f"\n{len(sightings)} runs, {failed} failed.\n")
+    return "\n".join(parts)
+
+
+def _row(rows: list[Sighting]) -> str:
+    by_version = {row.version: row for row in rows}
+    cells = [_cell(by_version.get(version)) for version in TESTED_VERSIONS]
+    return f"| {rows[0].title.rstrip('.')} | {' | '.join(cells)} |"
+
+
+def _cell(sighting: Sighting | None) -> str:
+    if sighting is None:
+        return "not run"
+    if not sighting.passed:
+        return "**failed**"
+    return "; ".join(sighting.observations).replace("|", "\\|") or "ok"
+
+
+def main() -> int:
+    sightings = load()
+    if not sightings:
+        sys.stderr.write("no scenario has been run: use `make conformance`\n")
+        return 2
+    page = render(sightings)
+    if "--check" not in sys.argv:
+        PAGE.write_text(page)
+        return 0
+    if PAGE.exists() and PAGE.read_text() == page:
+        return 0
+    sys.stderr.write(
+        f"{PAGE.relative_to(ROOT)} is stale; `make conformance` writes it. Seen:\n{page}"
+    )
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
