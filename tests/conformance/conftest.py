@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import msgspec
 import pytest
 
 from bridle.protocol.capabilities import TESTED_VERSIONS
+from bridle.testing.node import ADVICE, find_node
 
 from .lab import Lab
 from .report import RESULTS, Sighting
@@ -27,8 +27,8 @@ def version(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def lab(version: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lab]:
-    if shutil.which("npm") is None and not os.environ.get("CI"):
-        pytest.skip("npm is not installed: the real CLIs can't be had")
+    if find_node() is None and not os.environ.get("CI"):
+        pytest.skip(ADVICE)
     lab = Lab(version, tmp_path, request.config.getoption("--record"))
     yield lab
     assert isinstance(request.node, pytest.Function)

@@ -172,7 +172,7 @@ class Connection:
             case Unknown():
                 self.counters.unknown += 1
                 events.append(MessageReceived(decoded, raw, repaired))
-            case Message():
+            case _:
                 if isinstance(decoded, Init):
                     self.capabilities = self.capabilities.learn(decoded.claude_code_version)
                 events.append(MessageReceived(decoded, raw, repaired))

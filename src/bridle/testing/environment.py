@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from .node import find_node
+
 #: Nothing but the scripted model may be called.
 QUIET = {
     "DISABLE_TELEMETRY": "1",
@@ -19,12 +21,13 @@ def cli_environment(home: Path, *, base_url: str) -> dict[str, str]:
 
     The user's `~/.claude` is neither read nor written; the folders below `home` are made.
     """
+    node = find_node()
     config, scratch = home / "claude", home / "tmp"
     for folder in (home, config, scratch):
         folder.mkdir(parents=True, exist_ok=True)
     return {
         **QUIET,
-        "PATH": os.environ.get("PATH", os.defpath),
+        "PATH": node.path if node else os.environ.get("PATH", os.defpath),
         "LANG": "C.UTF-8",
         "SHELL": "/bin/bash",
         "HOME": str(home),

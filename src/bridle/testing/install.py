@@ -11,8 +11,9 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import CliUnavailable
+from .node import ADVICE, Node, find_node
 
 PACKAGE = "@anthropic-ai/claude-code"
 STAMP = "installed.json"
@@ -48,8 +50,13 @@ def cache_folder() -> Path:
     return Path(base) / "bridle"
 
 
-def install_cli(version: str, cache: Path | None = None) -> InstalledCli:
-    """The CLI of this version: from the cache, or installed now (seconds to a minute)."""
+def install_cli(
+    version: str, cache: Path | None = None, *, tell: Callable[[str], None] | None = None
+) -> InstalledCli:
+    """The CLI of this version: from the cache, or installed now (seconds to a minute).
+
+    `tell` is told when that takes time, for whoever waits.
+    """
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise CliUnavailable(f"{version!r} is not a version; give one such as '2.1.12'")
     shelf = (cache or cache_folder()) / "cli"
@@ -59,6 +66,8 @@ def install_cli(version: str, cache: Path | None = None) -> InstalledCli:
         found = _installed(folder)
         if found:
             return found
+        if tell:
+            tell(f"installing Claude Code {version} into {shelf} (once)")
         shutil.rmtree(folder, ignore_errors=True)
         _install(version, folder)
         found = _installed(folder)
@@ -79,30 +88,28 @@ def _installed(folder: Path) -> InstalledCli | None:
 
 
 def _install(version: str, folder: Path) -> None:
-    npm = shutil.which("npm")
-    if npm is None:
-        raise CliUnavailable(
-            "npm is not installed, and Claude Code comes from it: install Node.js 18 or newer "
-            "(Debian: apt-get install npm)"
-        )
+    node = find_node()
+    if node is None:
+        raise CliUnavailable(ADVICE)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{version}-") as scratch:
         home = Path(scratch) / "package"
         home.mkdir()
         # A folder with a package.json of its own is never taken for a part of one above it.
         (home / "package.json").write_text('{"private": true}\n')
-        _npm_install(npm, version, home)
-        program = _working_program(home, version)
+        _npm_install(node, version, home)
+        program = _working_program(node, home, version)
         stamp = _Stamp(version, str(program.relative_to(home)), program.stat().st_size)
         (home / STAMP).write_bytes(msgspec.json.encode(stamp))
         home.rename(folder)
 
 
-def _npm_install(npm: str, version: str, home: Path) -> None:
-    command = [npm, "install", "--no-audit", "--no-fund", "--loglevel=error"]
+def _npm_install(node: Node, version: str, home: Path) -> None:
+    command = [*node.npm, "install", "--no-audit", "--no-fund", "--loglevel=error"]
     try:
         done = subprocess.run(
             [*command, f"{PACKAGE}@{version}"],
             cwd=home,
+            env={**os.environ, "PATH": node.path},
             capture_output=True,
             text=True,
             timeout=INSTALL_SECONDS,
@@ -119,21 +126,21 @@ def _npm_install(npm: str, version: str, home: Path) -> None:
     raise CliUnavailable(f"npm could not install Claude Code {version}: {_gist(done.stderr)}")
 
 
-def _working_program(home: Path, version: str) -> Path:
+def _working_program(node: Node, home: Path, version: str) -> Path:
     """The program that runs and says that it is this version."""
     modules = home / "node_modules"
     # The second is the native binary itself: npm may have been told not to run install scripts.
     candidates = [modules / ".bin" / "claude", *modules.glob("@anthropic-ai/claude-code-*/claude")]
     said = "it has no program"
     for program in candidates:
-        said = _version_of(program, home)
+        said = _version_of(node, program, home)
         if said.split(" ")[0] == version:
             return program
     raise CliUnavailable(f"Claude Code {version} was installed but does not run: {said}")
 
 
-def _version_of(program: Path, home: Path) -> str:
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home)}
+def _version_of(node: Node, program: Path, home: Path) -> str:
+    environment = {"PATH": node.path, "HOME": str(home)}
     try:
         done = subprocess.run(
             [str(program), "--version"],
@@ -158,3 +165,24 @@ def _locked(path: Path) -> Iterator[None]:
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def main() -> int:
+    """`python -m bridle.testing.install VERSION…`: have these versions in the cache."""
+    for version in sys.argv[1:]:
+        try:
+            cli = install_cli(version, tell=_say)
+        except CliUnavailable as error:
+            sys.stderr.write(f"bridle: {error}\n")
+            return 1
+        _say(f"Claude Code {cli.version}: {cli.command[0]}")
+    return 0
+
+
+def _say(words: str) -> None:
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+# Each target sets up what it needs and says so. PYTHON may name another interpreter (3.11+).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+CLI_VERSIONS = $(shell $(BIN)/python -c 'from bridle.protocol.capabilities import TESTED_VERSIONS; print(*TESTED_VERSIONS)')
+
+.PHONY: up test check conformance bench record clean help
+
+help: ## what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Bridle needs Python 3.11 or newer; set PYTHON=/path/to/one" >&2; exit 1; }
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version) and Bridle's development tools…"
+	@$(PYTHON) -m venv $(VENV) || { \
+	  echo "could not make a venv; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+# Real CLIs come from npm: the machine's own, else Node.js as a Python package.
+$(VENV)/.node: $(READY)
+	@command -v npm >/dev/null && command -v node >/dev/null || { \
+	  echo "npm is not installed: fetching Node.js as a Python package into $(VENV)…"; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[node]'; }
+	@touch $@
+
+up: $(VENV)/.node ## a demo turn: a real CLI, a scripted model, one approval
+	@$(BIN)/python -m bridle.testing.demo
+
+test: $(VENV)/.node ## unit, property and end-to-end tests (budget: 6 minutes on CI)
+	@echo "Running the tests…"
+	@$(BIN)/pytest tests --ignore=tests/conformance -n 2 -q --cov --cov-fail-under=100
+
+check: $(READY) ## format, lint, types (budget: 2 minutes)
+	@echo "Checking format and lint (ruff), then types (mypy --strict)…"
+	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ." >&2; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+
+conformance: $(VENV)/.node ## real CLIs of three versions, and docs/conformance.md (budget: 10 minutes)
+	@echo "Installing the CLIs that are not in the cache yet…"
+	@$(BIN)/python -m bridle.testing.install $(CLI_VERSIONS)
+	@rm -rf .cache/conformance
+	@echo "Driving them through every scenario…"
+	@$(BIN)/pytest tests/conformance -n 2 -q
+	@$(BIN)/python -m tests.conformance.report $(if $(CI),--check)
+
+record: $(VENV)/.node ## new fixtures for tests/wires from real CLIs
+	@$(BIN)/python -m tests.wires.record
+
+bench: $(READY) ## decode + route against json.loads, in one run
+	@$(BIN)/python bench/decode.py
+
+clean: ## remove what make has made (not the cache of CLIs)
+	rm -rf $(VENV) .cache .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
