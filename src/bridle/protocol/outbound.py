@@ -45,12 +45,13 @@ class OutboundRequests:
         request_id = f"req_{self.next_number}_{self._nonce}"
         envelope = {"type": "control_request", "request_id": request_id, "request": request}
         try:
-            check(request)
+            checked = check(request)
             line = encode_line(envelope)
         except UNWRITABLE as error:
             raise InvalidRequest(subtype_of(request), str(error)) from error
         self.next_number += 1
-        self._asked[request_id] = request
+        # The copy, not the caller's own: that may change, and could then not be saved.
+        self._asked[request_id] = checked
         return request_id, line
 
     def cancel(self, request_id: str) -> bytes:

@@ -281,6 +281,7 @@ class FakeClaude:
 
     def do_spawn(self, how: Json) -> None:
         """Leave a process behind: in a session of its own unless told otherwise."""
+        running, started = os.pipe()
         pid = os.fork()
         if pid == 0:
             if how.get("new_session", True):
@@ -289,6 +290,10 @@ class FakeClaude:
             for fd in (0, 1, 2):
                 os.dup2(quiet, fd)
             os.execvp("sleep", ["sleep", str(how.get("seconds", 60))])
+        # The pipe's other end is closed by exec: then the process is what it is to be.
+        os.close(started)
+        os.read(running, 1)
+        os.close(running)
         self.report(spawned=pid)
         self.speak({"type": "system", "subtype": "informational", "content": f"spawned {pid}"})
 
