@@ -48,23 +48,30 @@ def load() -> list[Sighting]:
 
 
 def render(sightings: list[Sighting]) -> str:
-    parts = [HEAD]
     ordered = sorted(sightings, key=lambda s: (s.area, s.name))
-    for area, members in groupby(ordered, key=lambda s: s.area):
-        parts.append(f"\n## {area.rstrip('.')}\n")
-        parts.append(f"| scenario | {' | '.join(TESTED_VERSIONS)} |")
-        parts.append("|---" * (len(TESTED_VERSIONS) + 1) + "|")
-        for _, rows in groupby(members, key=lambda s: s.name):
-            parts.append(_row(list(rows)))
+    scenarios = [list(rows) for _, rows in groupby(ordered, key=lambda s: (s.area, s.name))]
+    differing = [rows for rows in scenarios if len(set(_cells(rows))) > 1]
+    parts = [HEAD, *_table("What differs between versions", differing)]
+    for area, members in groupby(scenarios, key=lambda rows: rows[0].area):
+        parts += _table(area.rstrip("."), list(members))
     failed = sum(not sighting.passed for sighting in sightings)
-    parts.append(f"\n{len(sightings)} runs, {failed} failed.\n")
+    parts.append(f"\n{len(scenarios)} scenarios, {len(sightings)} runs, {failed} failed.\n")
     return "\n".join(parts)
 
 
-def _row(rows: list[Sighting]) -> str:
+def _table(title: str, scenarios: list[list[Sighting]]) -> list[str]:
+    head = [f"\n## {title}\n", f"| scenario | {' | '.join(TESTED_VERSIONS)} |"]
+    rule = "|---" * (len(TESTED_VERSIONS) + 1) + "|"
+    return [*head, rule, *(_row(rows) for rows in scenarios)]
+
+
+def _cells(rows: list[Sighting]) -> list[str]:
     by_version = {row.version: row for row in rows}
-    cells = [_cell(by_version.get(version)) for version in TESTED_VERSIONS]
-    return f"| {rows[0].title.rstrip('.')} | {' | '.join(cells)} |"
+    return [_cell(by_version.get(version)) for version in TESTED_VERSIONS]
+
+
+def _row(rows: list[Sighting]) -> str:
+    return f"| {rows[0].title.rstrip('.')} | {' | '.join(_cells(rows))} |"
 
 
 def _cell(sighting: Sighting | None) -> str:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from bridle.errors import KitError
 from bridle.protocol import requests
 from bridle.protocol.answers import Initialized, McpServers, Rewound
 from bridle.protocol.capabilities import Capabilities
-from bridle.protocol.events import Failure, RequestReceived, ResponseReceived, Success
+from bridle.protocol.events import Failure, ResponseReceived, Success
 from bridle.protocol.messages import Assistant
 from bridle.protocol.permissions import Allow
 from bridle.protocol.requests import Initialize, OutboundRequest
@@ -260,12 +261,11 @@ async def test_set_servers_without_servers(lab: Lab) -> None:
         line = run.cli.connection.request(requests.McpSetServers({}))[1]
         run.cli.write(line.replace(b',"servers":{}', b""))
         try:
-            outcome = await run.cli.ask(requests.McpStatus(), 5)
+            await run.cli.ask(requests.McpStatus(), 5)
+        except KitError:
+            # The one ends at once, the other stays and never answers anything again.
+            assert lab.is_old
+            lab.saw("THE CLI IS LOST: it crashes or wedges")
+        else:
+            assert not lab.is_old
             lab.saw("answered with an error")
-            assert isinstance(outcome, Success)
-        except Timeout:
-            lab.saw("WEDGED: never answers anything again")
-        except Exception:  # noqa: BLE001 - the kit's error for a CLI that is gone
-            lab.saw("CRASHES")
-        assert (lab.observations == ["answered with an error"]) is not lab.is_old
-        assert not [e for e in run.cli.events if isinstance(e, RequestReceived)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 
+from bridle.errors import KitError
 from bridle.protocol.messages import Result
 from bridle.protocol.requests import Initialize
 from bridle.testing import Hold, Turn
@@ -86,7 +87,7 @@ async def _written(lab: Lab, line: bytes) -> None:
         run.cli.prompt("hi")
         try:
             await run.cli.result(limit=20)
-        except Exception:  # noqa: BLE001 - the kit's error for a CLI that is gone
+        except KitError:
             lab.saw(f"exits with {await run.cli.exit_code()}")
         else:
             lab.saw("survived")

@@ -66,6 +66,10 @@ class SessionStateChanged(SystemMessage, tag="session_state_changed", kw_only=Tr
     state: str
 
 
+class SessionTitleChanged(SystemMessage, tag="session_title_changed", kw_only=True):
+    title: str
+
+
 class PermissionDenied(SystemMessage, tag="permission_denied", kw_only=True):
     """The CLI refused a tool by itself, without asking."""
 
@@ -236,6 +240,7 @@ KnownSystem: TypeAlias = (
     | CompactBoundary
     | ApiRetry
     | SessionStateChanged
+    | SessionTitleChanged
     | PermissionDenied
     | HookStarted
     | HookProgress
