@@ -37,12 +37,12 @@ def delta(number: int) -> dict[str, object]:
 
 
 def assistant(number: int) -> dict[str, object]:
-    code = "\n".join(f"    value_{line} = compute(value_{line - 1})" for line in range(1, 28))
+    code = "\n".join(f"    value_{line} = compute(value_{line - 1})" for line in range(1, 40))
     block = {
         "type": "tool_use",
         "id": f"toolu_{number}",
         "name": "Edit",
-        "input": {"file_path": "src/app.py", "old_string": "pass", "new_string": code[:950]},
+        "input": {"file_path": "src/app.py", "old_string": "pass", "new_string": code[:1150]},
     }
     usage = {"input_tokens": 10, "cache_creation_input_tokens": 0, "output_tokens": 20}
     message = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 from bridle.protocol.control import Answer, CanUseTool, HookCallback
 from bridle.protocol.events import RequestReceived
@@ -13,7 +14,7 @@ from bridle.protocol.hook_outputs import (
     PreToolUseOutput,
     pre_tool_use,
 )
-from bridle.protocol.hooks import HookMatcher, PreToolUse, Stop
+from bridle.protocol.hooks import HookEvent, HookMatcher, PreToolUse, Stop
 from bridle.protocol.permissions import Allow, Deny
 from bridle.protocol.requests import Initialize
 from bridle.testing import Turn, tool_use
@@ -24,8 +25,8 @@ BYPASS = ["--permission-mode", "bypassPermissions"]
 AS_ROOT = {"IS_SANDBOX": "1"}
 
 
-def registered(event: str, **options: object) -> Initialize:
-    return Initialize(hooks={event: [HookMatcher(["cb"], **options)]})  # type: ignore[arg-type]
+def registered(event: HookEvent, **options: Any) -> Initialize:
+    return Initialize(hooks={event: [HookMatcher(["cb"], **options)]})
 
 
 def hooks_say(
@@ -218,7 +219,7 @@ async def test_stop_block(lab: Lab) -> None:
 
 async def test_matchers(lab: Lab) -> None:
     """Matchers: a word is one tool's name, anything else a regular expression"""
-    hooks = {
+    hooks: dict[HookEvent, list[HookMatcher]] = {
         "PreToolUse": [
             HookMatcher(["exact"], matcher="Bash"),
             HookMatcher(["regex"], matcher="^(?!Bash$).*"),

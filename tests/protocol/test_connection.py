@@ -280,7 +280,8 @@ WRONG_PROMPTS: list[tuple[Any, dict[str, Any]]] = [
     ("\ud800", {}),
     ("hello", {"priority": "soon"}),
     ("hello", {"uuid": 5}),
-    ("hello", {"colour": "red"}),
+    (b"hello", {}),
+    ({"text": "hello"}, {}),
 ]
 
 

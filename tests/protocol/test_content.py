@@ -175,6 +175,7 @@ def test_a_structured_result_that_can_not_be_decoded_is_none() -> None:
         ("Exit code 3\nno such file", True, 3),
         ("Error: Exit code 127\nnot found", True, 127),
         ([text("Exit code 2"), PICTURE], True, 2),
+        ("Exit code 3 is what the program printed", None, 0),
         ('{"exitCode": 4, "stdout": ""}', None, 4),
         ('{"exitCode": "4"}', None, 0),
         ('{"exitCode"', True, None),

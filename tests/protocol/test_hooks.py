@@ -14,7 +14,7 @@ from bridle.protocol.hook_outputs import (
     SpecificOutput,
     pre_tool_use,
 )
-from bridle.protocol.hooks import MAX_TIMEOUT_SECONDS, HookInput, KnownHookInput
+from bridle.protocol.hooks import MAX_TIMEOUT_SECONDS, HookEvent, HookInput, KnownHookInput
 from bridle.protocol.permissions import Allow, Deny
 
 from .lines import SESSION, answer_in, asked, connect, hook_callback
@@ -259,3 +259,8 @@ def test_a_specific_answer_may_be_given_to_a_hook_of_an_unknown_event() -> None:
     asked(connection, hook_callback("EclipseBegins"))
     output = HookOutput(hook_specific_output=hook_outputs.StopOutput("more"))
     assert "hookSpecificOutput" in answer_in(connection.answer("hook-1", output))
+
+
+def test_every_hook_that_can_be_registered_has_an_input_type() -> None:
+    tags = {kind.__struct_config__.tag for kind in get_args(KnownHookInput)}
+    assert tags == set(get_args(HookEvent))

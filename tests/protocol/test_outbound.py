@@ -253,6 +253,39 @@ def test_a_response_without_a_readable_id_is_unknown_and_settles_nothing() -> No
     assert request_id in connection.asked
 
 
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (lambda i: success(i, {}, pending_permission_requests=None), Success(Interrupted())),
+        (lambda i: success(i, pending_elicitation_requests=5), Success(Interrupted())),
+        (lambda i: failure(i, "no", error_code=7), Failure("no", None)),
+        (lambda i: failure(i, 5), None),  # type: ignore[arg-type]
+    ],
+)
+def test_an_answer_with_a_part_that_can_not_be_read_still_wakes_who_waits(
+    answer: Any, outcome: Success | Failure | None
+) -> None:
+    connection = connect()
+    request_id, _ = connection.request(Interrupt())
+    event = respond(connection, answer(request_id))
+    if outcome:
+        assert event.outcome == outcome
+    else:
+        assert isinstance(event.outcome, Failure)
+        assert event.outcome.error.startswith("an error that can't be read: Expected `str`")
+    assert not connection.asked
+
+
+def test_a_response_that_is_neither_success_nor_error_is_unknown() -> None:
+    connection = connect()
+    request_id, _ = connection.request(Interrupt())
+    body = {"subtype": "perhaps", "request_id": request_id}
+    event = only(
+        connection.receive(line({"type": "control_response", "response": body})), MessageReceived
+    )
+    assert isinstance(event.message, Unknown)
+
+
 # --- memory
 
 

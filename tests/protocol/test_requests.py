@@ -6,14 +6,14 @@ import pytest
 
 from bridle.errors import InvalidRequest
 from bridle.protocol import requests
-from bridle.protocol.hooks import MAX_TIMEOUT_SECONDS, HookMatcher
+from bridle.protocol.hooks import MAX_TIMEOUT_SECONDS, HookEvent, HookMatcher
 from bridle.protocol.requests import OutboundRequest
 
 from .lines import NONCE, connect, written
 
 NEWEST = "2.1.325"
 
-HOOKS = {
+HOOKS: dict[HookEvent, list[HookMatcher]] = {
     "PreToolUse": [
         HookMatcher(["a", "b"], matcher="Bash", timeout=60, on_failure="block"),
         HookMatcher(["c"]),
@@ -152,6 +152,7 @@ def hooks_with(**fields: Any) -> requests.Initialize:
 
 
 INVALID: list[Any] = [
+    requests.Initialize(hooks={"PreTooluse": []}),  # type: ignore[dict-item]
     requests.Initialize(hooks={"PreToolUse": HookMatcher(["a"])}),  # type: ignore[dict-item]
     requests.Initialize(hooks=[]),  # type: ignore[arg-type]
     hooks_with(hook_callback_ids="a"),
@@ -222,3 +223,11 @@ def deep(levels: int) -> dict[str, Any]:
 def test_a_request_that_is_nested_too_deeply_is_refused() -> None:
     with pytest.raises(InvalidRequest):
         connect().request(requests.ApplyFlagSettings(deep(5000)))
+
+
+@pytest.mark.parametrize("request_", [{"subtype": "mcp_set_servers"}, "interrupt", None])
+def test_what_is_not_one_of_our_requests_is_not_written_past_the_checks(request_: Any) -> None:
+    connection = connect(version=NEWEST)
+    with pytest.raises(InvalidRequest, match="is not one of ours"):
+        connection.request(request_)
+    assert not connection.asked

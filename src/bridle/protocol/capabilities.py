@@ -93,7 +93,7 @@ class Capabilities(Struct, frozen=True):
 
     def learn(self, version: str | None) -> Capabilities:
         """A version that the CLI told; what the launch has found out is not replaced."""
-        if self.version or not version:
+        if parse_version(self.version) or not version:
             return self
         return msgspec.structs.replace(self, version=version)
 

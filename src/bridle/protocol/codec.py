@@ -16,10 +16,13 @@ from msgspec import Raw, Struct
 
 from .blocks import Block, KnownBlock, ToolResultBlock
 from .control import (
+    PENDING_LISTS,
     CanUseTool,
     ControlCancelLine,
+    ControlFailure,
     ControlRequestLine,
     ControlResponseLine,
+    ControlSuccess,
     HookCallback,
 )
 from .hooks import PRE_TOOL_USE, KnownHookInput
@@ -269,11 +272,28 @@ def _read_hook(
     return UnreadableRequest(request_id, "hook_callback", reason, not safe)
 
 
+def _read_response(members: dict[str, Raw], reason: str) -> ControlResponseLine | None:
+    """Whoever waits must be woken, also where some part of the answer can't be read."""
+    body = _members(members.get("response", b""))
+    request_id = _text(body, "request_id")
+    pending = [_raws(body.get(key, b"")) for key in PENDING_LISTS]
+    match _text(body, "subtype") if request_id else "":
+        case "success":
+            answer = Raw(bytes(body.get("response", b"")))
+            return ControlResponseLine(ControlSuccess(request_id, answer, *pending))
+        case "error":
+            error = _text(body, "error") or f"an error that can't be read: {reason}"
+            code = _text(body, "error_code") or None
+            return ControlResponseLine(ControlFailure(request_id, error, code, *pending))
+    return None
+
+
 _CAREFUL: dict[str, Callable[[dict[str, Raw], str], Decoded | None]] = {
     "assistant": lambda members, _: _with_careful_content(members, Assistant),
     "user": lambda members, _: _with_careful_content(members, User),
     "stream_event": _read_stream_event,
     "control_request": _read_request,
+    "control_response": _read_response,
 }
 
 
@@ -289,6 +309,13 @@ def _members(raw: Raw | bytes) -> dict[str, Raw]:
         return _MEMBERS.decode(raw)
     except DECODE_ERRORS:
         return {}
+
+
+def _raws(raw: Raw | bytes) -> list[Raw]:
+    try:
+        return _RAWS.decode(raw)
+    except DECODE_ERRORS:
+        return []
 
 
 def _text(members: dict[str, Raw], key: str) -> str:

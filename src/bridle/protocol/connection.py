@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from ..errors import ConnectionEnded, InvalidRequest, InvalidState
 from .answers import Initialized
@@ -34,12 +33,14 @@ from .codec import (
     read_system,
 )
 from .control import (
+    PENDING_LISTS,
     Answer,
     ControlCancelLine,
     ControlFailure,
     ControlRequestLine,
     ControlResponseLine,
     ControlSuccess,
+    Priority,
     Prompt,
     PromptContent,
 )
@@ -149,7 +150,6 @@ class Connection:
 
     def _carefully(self, line: bytes, events: list[Event]) -> None:
         if line.isspace():
-            self._splitter.blank_lines += 1
             return
         decoded, repaired = read_line(line)
         self.counters.repaired += repaired
@@ -189,12 +189,9 @@ class Connection:
             events.append(event)
             if isinstance(event.outcome, Success) and isinstance(event.outcome.answer, Initialized):
                 self.capabilities = self.capabilities.with_initialized(event.outcome.answer)
-        for still_open in (
-            *response.pending_permission_requests,
-            *response.pending_user_dialog_requests,
-            *response.pending_elicitation_requests,
-        ):
-            self._still_open(bytes(still_open), events)
+        for name in PENDING_LISTS:
+            for still_open in getattr(response, name):
+                self._still_open(bytes(still_open), events)
 
     def _still_open(self, raw: bytes, events: list[Event]) -> None:
         decoded, repaired = read_line(raw)
@@ -254,13 +251,22 @@ class Connection:
         line = self._outbound.cancel(request_id)
         return line if self.capabilities.does("cancels are understood") == "yes" else b""
 
-    def prompt(self, content: str | list[KnownBlock], **options: Any) -> bytes:
-        """The line that gives the CLI a user message. Options: the fields of `Prompt`."""
+    def prompt(
+        self,
+        content: str | list[KnownBlock],
+        *,
+        uuid: str | UnsetType = UNSET,
+        priority: Priority | UnsetType = UNSET,
+        should_query: bool | UnsetType = UNSET,
+    ) -> bytes:
+        """The line that gives the CLI a user message."""
         self._check_open("a prompt")
-        if not content:
-            raise InvalidRequest("user", "a prompt needs text or content blocks")
+        if not content or not isinstance(content, str | list):
+            raise InvalidRequest("user", "a prompt is text, or a list of content blocks")
         try:
-            prompt = Prompt(PromptContent(content), **options)
+            prompt = Prompt(
+                PromptContent(content), uuid=uuid, priority=priority, should_query=should_query
+            )
             check(prompt)
             return encode_line(prompt)
         except UNWRITABLE as error:

@@ -100,7 +100,7 @@ def bash_exit_code(result: ToolResultBlock) -> int | None:
     """
     output = tool_output(result)
     text = output.text if isinstance(output, Text | Mixed) else ""
-    found = _EXIT_CODE.match(text)
+    found = _EXIT_CODE.match(text) if result.is_error else None
     if found:
         return int(found[1])
     inner = parse_json(text) if text.startswith("{") else None

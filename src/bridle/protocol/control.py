@@ -130,9 +130,15 @@ class ControlRequestLine(Struct, tag_field="type", tag="control_request"):
     request: InboundRequest
 
 
-class ControlSuccess(Struct, tag_field="subtype", tag="success", omit_defaults=True):
-    """`pending_…` are whole control_request objects that still wait for an answer."""
+#: The members of a response that hold whole control_request objects which still wait.
+PENDING_LISTS = (
+    "pending_permission_requests",
+    "pending_user_dialog_requests",
+    "pending_elicitation_requests",
+)
 
+
+class ControlSuccess(Struct, tag_field="subtype", tag="success", omit_defaults=True):
     request_id: str
     response: Raw = Raw()
     pending_permission_requests: list[Raw] = []
@@ -159,6 +165,9 @@ class ControlCancelLine(Struct, tag_field="type", tag="control_cancel_request"):
     request_id: str
 
 
+Priority: TypeAlias = Literal["now", "next", "later"]
+
+
 class PromptContent(Struct):
     content: str | list[KnownBlock]
     role: Literal["user"] = "user"
@@ -171,5 +180,5 @@ class Prompt(Struct, tag_field="type", tag="user"):
     session_id: str = ""
     parent_tool_use_id: str | None = None
     uuid: str | UnsetType = UNSET
-    priority: Literal["now", "next", "later"] | UnsetType = UNSET
+    priority: Priority | UnsetType = UNSET
     should_query: bool | UnsetType = field(name="shouldQuery", default=UNSET)

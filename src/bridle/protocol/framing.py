@@ -2,7 +2,7 @@
 
 Owns where a line begins and ends and how long it may be; does not know what is in it.
 
-A line ends at LF; a CR before it is dropped; blank lines are dropped and counted. NUL bytes and
+A line ends at LF; a CR before it is dropped; blank lines are dropped. NUL bytes and
 invalid UTF-8 pass through: the codec judges them. What follows the last LF when the stream ends
 is a line too. A line over the limit is never held: its first KiB and its length come out as
 `Oversize` once it ends, and the stream goes on.
@@ -38,16 +38,14 @@ class LineSplitter:
         if limit < 1:
             raise ValueError(f"a line limit must be at least 1 byte, not {limit}")
         self.limit = limit
-        self.blank_lines = 0
         unfinished = unfinished or Unfinished()
-        self._pieces: list[bytes] = [unfinished.held] if unfinished.held else []
-        self._held = len(unfinished.held)
-        # Bytes of an oversize line that are gone; its first KiB is then all that _pieces holds.
+        self._held = bytearray(unfinished.held)
+        # Bytes of an oversize line that are gone; its first KiB is then all that is held.
         self._skipped = unfinished.skipped
 
     @property
     def unfinished(self) -> Unfinished:
-        return Unfinished(b"".join(self._pieces), self._skipped)
+        return Unfinished(bytes(self._held), self._skipped)
 
     def feed(self, data: bytes) -> list[bytes | Oversize]:
         """Take the next bytes of the stream; give the lines that they complete."""
@@ -55,62 +53,44 @@ class LineSplitter:
         if not rest:
             self._hold(first)
             return []
-        self._pieces.append(first)
-        self._held += len(first)
         tail = rest.pop()
-        lines: list[bytes | Oversize] = [self._take()]
+        lines: list[bytes | Oversize] = [self._complete(first), *rest]
         # Only when the whole piece is over the limit can a line inside of it be.
         if len(data) > self.limit:
-            lines += [self._judge(line) for line in rest]
-        else:
-            lines += rest
+            lines = [self._judge(line) for line in lines]
         self._hold(tail)
         # The CR may have been the last byte of an earlier piece, its LF the first of this one.
         if b"\r" in data or data[0] == LF:
             lines = [_without_cr(line) for line in lines]
-        return self._without_blanks(lines) if b"" in lines else lines
+        return [line for line in lines if line != b""] if b"" in lines else lines
 
     def finish(self) -> list[bytes | Oversize]:
         """The stream has ended: what is held is its last line."""
-        if not self._pieces:
-            return []
-        return self._without_blanks([_without_cr(self._take())])
+        line = _without_cr(self._complete(b""))
+        return [line] if line else []
 
     def _hold(self, piece: bytes) -> None:
-        if not piece:
-            return
-        self._pieces.append(piece)
-        self._held += len(piece)
-        if self._skipped or self._held > self.limit:
-            head = _head_of(self._pieces)
-            self._skipped += self._held - len(head)
-            self._pieces, self._held = [head], len(head)
+        self._held += piece
+        if self._skipped or len(self._held) > self.limit:
+            self._skipped += max(0, len(self._held) - HEAD_SIZE)
+            del self._held[HEAD_SIZE:]
 
-    def _take(self) -> bytes | Oversize:
-        line = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        skipped = self._skipped
-        self._pieces, self._held, self._skipped = [], 0, 0
+    def _complete(self, end: bytes) -> bytes | Oversize:
+        """The line that was held, with its end."""
+        if not self._held:
+            return self._judge(end)
+        self._held += end
+        line, skipped = bytes(self._held), self._skipped
+        self._held.clear()
+        self._skipped = 0
         if skipped:
             return Oversize(len(line) + skipped, line[:HEAD_SIZE])
         return self._judge(line)
 
-    def _judge(self, line: bytes) -> bytes | Oversize:
-        return line if len(line) <= self.limit else Oversize(len(line), line[:HEAD_SIZE])
-
-    def _without_blanks(self, lines: list[bytes | Oversize]) -> list[bytes | Oversize]:
-        kept = [line for line in lines if line != b""]
-        self.blank_lines += len(lines) - len(kept)
-        return kept
-
-
-def _head_of(pieces: list[bytes]) -> bytes:
-    # Joining all the pieces first would double the memory at the very limit of it.
-    head = b""
-    for piece in pieces:
-        head += piece[: HEAD_SIZE - len(head)]
-        if len(head) == HEAD_SIZE:
-            break
-    return head
+    def _judge(self, line: bytes | Oversize) -> bytes | Oversize:
+        if isinstance(line, Oversize) or len(line) <= self.limit:
+            return line
+        return Oversize(len(line), line[:HEAD_SIZE])
 
 
 def _without_cr(line: bytes | Oversize) -> bytes | Oversize:

@@ -19,6 +19,44 @@ PRE_TOOL_USE = "PreToolUse"
 MAX_TIMEOUT_SECONDS = 2_147_483
 
 
+#: Where a hook may be registered. A name that no CLI knows would register nothing, silently.
+HookEvent: TypeAlias = Literal[
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "PermissionRequest",
+    "PermissionDenied",
+    "UserPromptSubmit",
+    "UserPromptExpansion",
+    "SessionStart",
+    "SessionEnd",
+    "Stop",
+    "StopFailure",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+    "PreModelSwitch",
+    "PostModelSwitch",
+    "Notification",
+    "Setup",
+    "TeammateIdle",
+    "TaskCreated",
+    "TaskCompleted",
+    "Elicitation",
+    "ElicitationResult",
+    "ConfigChange",
+    "InstructionsLoaded",
+    "WorktreeCreate",
+    "WorktreeRemove",
+    "CwdChanged",
+    "FileChanged",
+    "DirectoryAdded",
+    "MessageDisplay",
+]
+
+
 class HookMatcher(Struct, rename="camel"):
     """Callbacks for the tools that `matcher` matches: a plain word is one name, else a regex."""
 

@@ -44,6 +44,9 @@ class OutboundRequests:
     def request(self, request: OutboundRequest) -> tuple[str, bytes]:
         request_id = f"req_{self.next_number}_{self._nonce}"
         envelope = {"type": "control_request", "request_id": request_id, "request": request}
+        if not isinstance(request, OutboundRequest):
+            # A dict would be written as it is, past every check.
+            raise InvalidRequest("control_request", f"{request!r} is not one of ours")
         try:
             checked = check(request)
             line = encode_line(envelope)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from .hooks import HookMatcher
+from .hooks import HookEvent, HookMatcher
 from .permissions import PermissionMode
 
 Name: TypeAlias = Annotated[str, Meta(min_length=1)]
@@ -33,7 +33,7 @@ class Agent(Struct, rename="camel"):
 class Initialize(_Request, tag="initialize", rename="camel"):
     """Say hello and register what we serve. Not a way to recover a healthy session."""
 
-    hooks: dict[str, list[HookMatcher]] | None = None
+    hooks: dict[HookEvent, list[HookMatcher]] | None = None
     agents: dict[str, Agent] | UnsetType = UNSET
     sdk_mcp_servers: list[Name] | UnsetType = UNSET
     json_schema: dict[str, Any] | UnsetType = UNSET
