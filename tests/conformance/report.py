@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bridle.protocol.capabilities import TESTED_VERSIONS
+from bridle.protocol.capabilities import ANSWERED_SINCE, TESTED_VERSIONS, Capabilities
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / ".cache" / "conformance"
@@ -54,6 +54,7 @@ def render(sightings: list[Sighting]) -> str:
     parts = [HEAD, *_table("What differs between versions", differing)]
     for area, members in groupby(scenarios, key=lambda rows: rows[0].area):
         parts += _table(area.rstrip("."), list(members))
+    parts += _answers()
     failed = sum(not sighting.passed for sighting in sightings)
     parts.append(f"\n{len(scenarios)} scenarios, {len(sightings)} runs, {failed} failed.\n")
     return "\n".join(parts)
@@ -63,6 +64,21 @@ def _table(title: str, scenarios: list[list[Sighting]]) -> list[str]:
     head = [f"\n## {title}\n", f"| scenario | {' | '.join(TESTED_VERSIONS)} |"]
     rule = "|---" * (len(TESTED_VERSIONS) + 1) + "|"
     return [*head, rule, *(_row(rows) for rows in scenarios)]
+
+
+def _answers() -> list[str]:
+    """The table of requests that one scenario has just held every version against."""
+    asked = [Capabilities(version) for version in TESTED_VERSIONS]
+    rows = [
+        f"| `{subtype}` | " + " | ".join(_ANSWER[one.answers(subtype)] for one in asked) + " |"
+        for subtype in ANSWERED_SINCE
+    ]
+    head = f"| request | {' | '.join(TESTED_VERSIONS)} |"
+    rule = "|---" * (len(TESTED_VERSIONS) + 1) + "|"
+    return ["\n## What each version answers\n", head, rule, *rows]
+
+
+_ANSWER = {"yes": "yes", "no": "never", "unknown": "?"}
 
 
 def _cells(rows: list[Sighting]) -> list[str]:
