@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bridle.protocol.codec import suggestions
+from bridle.protocol.content import suggestions
 from bridle.protocol.events import Success
 from bridle.protocol.messages import Result
 from bridle.protocol.permissions import (

@@ -98,7 +98,7 @@ async def test_slash_command_output(lab: Lab) -> None:
             for event in run.cli.events
             if isinstance(event, MessageReceived)
             and not isinstance(event.message, Result)
-            and (output := local_command_output(event.message))  # type: ignore[arg-type]
+            and (output := local_command_output(event.message))
         ]
         ((kind, output),) = found
         assert output.startswith("Total cost:")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from bridle.protocol.connection import Connection
-from bridle.protocol.events import Event, RequestReceived
+from bridle.protocol.events import Event, RequestReceived, RequestUnreadable
 
 SESSION = "6f1b2c3d-0000-4000-8000-000000000001"
 NONCE = "c0ffee"
@@ -147,3 +147,19 @@ def is_deny(data: bytes) -> bool:
     return bool(
         specific["hookEventName"] == "PreToolUse" and specific["permissionDecision"] == "deny"
     )
+
+
+class Refusal(NamedTuple):
+    """A request that could not be read, and the line that was written for it."""
+
+    event: RequestUnreadable
+    reply: bytes
+
+
+def refuse(connection: Connection, event: object) -> Refusal:
+    assert isinstance(event, RequestUnreadable)
+    assert connection.pending[event.request_id] is event
+    reply = connection.fail(event.request_id, event.reason)
+    assert json.loads(reply)["response"]["request_id"] == event.request_id
+    assert event.request_id not in connection.pending
+    return Refusal(event, reply)

@@ -7,17 +7,16 @@ import msgspec
 import pytest
 
 from bridle.protocol import blocks, messages, system
-from bridle.protocol.codec import (
+from bridle.protocol.careful import (
     Decoded,
     Malformed,
     UnreadableRequest,
-    check,
-    encode_line,
     read_block,
     read_line,
     read_system,
-    suggestions,
 )
+from bridle.protocol.codec import check, encode_line
+from bridle.protocol.content import suggestions
 from bridle.protocol.control import CanUseTool, ControlRequestLine, HookCallback
 from bridle.protocol.hooks import Stop
 from bridle.protocol.permissions import AddRules, Deny
@@ -40,7 +39,8 @@ from .lines import system as system_line
 
 
 def read(value: Any) -> Decoded:
-    decoded, repaired = read_line(line(value))
+    reading = read_line(line(value))
+    decoded, repaired = reading.decoded, reading.repaired
     assert not repaired
     return decoded
 
@@ -318,7 +318,7 @@ def test_a_request_that_is_or_may_be_an_unreadable_pre_tool_use_is_marked(value:
 
 
 def test_an_unreadable_hook_of_another_event_is_not_marked() -> None:
-    decoded = read(hook_callback("Stop", stop_hook_active="perhaps"))
+    decoded = read(hook_callback("Setup", trigger=5))
     assert isinstance(decoded, UnreadableRequest)
     assert not decoded.may_be_pre_tool_use
 

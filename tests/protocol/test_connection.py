@@ -9,12 +9,10 @@ from bridle.protocol.blocks import Base64Source, ImageBlock, TextBlock
 from bridle.protocol.connection import Connection
 from bridle.protocol.events import (
     Counters,
-    Event,
     LineMalformed,
     LineOversized,
     MessageReceived,
     RequestReceived,
-    RequestRefused,
     StreamEnded,
     Unanswered,
 )
@@ -25,6 +23,7 @@ from bridle.protocol.system import Informational, Init
 from bridle.protocol.unknown import Unknown
 
 from .lines import (
+    Refusal,
     asked,
     assistant,
     can_use_tool,
@@ -37,6 +36,7 @@ from .lines import (
     message,
     only,
     pre_tool_use,
+    refuse,
     result,
     system,
     text,
@@ -144,27 +144,27 @@ def test_an_oversize_line_is_told_and_counted_and_the_stream_goes_on() -> None:
     assert connection.counters == Counters(oversized=1)
 
 
-def refusal(events: list[Event]) -> RequestRefused:
-    """The refusal that follows upon the line that could not be read."""
-    unread, refused = events
+def refusal(connection: Connection, data: bytes) -> Refusal:
+    """The refusal that follows upon the line that could not be read, by a later controller too."""
+    unread, refused = connection.receive(data)
     assert isinstance(unread, LineOversized | LineMalformed)
-    assert isinstance(refused, RequestRefused)
-    assert written(refused.reply)["response"]["request_id"] == refused.request_id
-    return refused
+    later = Connection.restore(connection.save(), nonce="later")
+    refusals = [refuse(connection, refused), refuse(later, *later.pending.values())]
+    assert refusals[0].reply == refusals[1].reply
+    return refusals[0]
 
 
-def oversized(request: dict[str, Any]) -> RequestRefused:
+def oversized(request: dict[str, Any]) -> Refusal:
     connection = connect(line_limit=2000)
-    refused = refusal(connection.receive(line(request)))
-    assert connection.counters == Counters(oversized=1, refused=1)
-    assert not connection.pending
+    refused = refusal(connection, line(request))
+    assert connection.counters == Counters(oversized=1, unreadable_requests=1)
     return refused
 
 
-def malformed(data: bytes) -> RequestRefused:
+def malformed(data: bytes) -> Refusal:
     connection = connect()
-    refused = refusal(connection.receive(data))
-    assert connection.counters == Counters(malformed=1, refused=1)
+    refused = refusal(connection, data)
+    assert connection.counters == Counters(malformed=1, unreadable_requests=1)
     return refused
 
 
@@ -173,7 +173,7 @@ LONG = {"command": "x" * 5000}
 
 def test_an_oversize_request_is_refused_by_an_error_that_names_it() -> None:
     refused = oversized(can_use_tool(input=LONG))
-    assert (refused.request_id, refused.subtype) == ("ask-1", "can_use_tool")
+    assert (refused.event.request_id, refused.event.subtype) == ("ask-1", "can_use_tool")
     assert "can_use_tool" in error_in(refused.reply)
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bridle.protocol.blocks import ToolResultBlock
-from bridle.protocol.codec import read_block, read_line
+from bridle.protocol.careful import read_block, read_line
 from bridle.protocol.content import (
     Image,
     Json,
@@ -50,7 +50,7 @@ def output(content: Any) -> ToolOutput:
 
 
 def read(value: dict[str, Any]) -> Message:
-    decoded, _ = read_line(line(value))
+    decoded = read_line(line(value)).decoded
     assert isinstance(decoded, Message)
     return decoded
 
@@ -176,7 +176,9 @@ def test_a_structured_result_that_can_not_be_decoded_is_none() -> None:
         ("Error: Exit code 127\nnot found", True, 127),
         ([text("Exit code 2"), PICTURE], True, 2),
         ("Exit code 3 is what the program printed", None, 0),
-        ('{"exitCode": 4, "stdout": ""}', None, 4),
+        ('{"exitCode": 4, "output": ""}', None, 4),
+        ('{"exitCode": 4, "stdout": ""}', None, 0),
+        ("Command running in background with ID: b1", False, None),
         ('{"exitCode": "4"}', None, 0),
         ('{"exitCode"', True, None),
         ('{"stdout": ""}', True, None),

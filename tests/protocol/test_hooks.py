@@ -28,7 +28,7 @@ EVENTS: dict[str, dict[str, Any]] = {
     "PostToolUse": {**TOOL, "tool_response": {"stdout": "x"}},
     "PostToolUseFailure": {**TOOL, "error": "no", "is_interrupt": True},
     "PostToolBatch": {"tool_calls": [{"tool_name": "Bash"}]},
-    "PermissionRequest": {**TOOL, "permission_suggestions": [{"type": "setMode"}]},
+    "PermissionRequest": TOOL,
     "PermissionDenied": {**TOOL, "reason": "rule"},
     "UserPromptSubmit": {"prompt": "hello"},
     "UserPromptExpansion": {"command_name": "fix", "prompt": "/fix", "command_args": "1"},

@@ -20,12 +20,13 @@ from bridle.protocol.control import (
     McpMessage,
     UserDialogRequest,
 )
-from bridle.protocol.events import LineIgnored, RequestReceived, RequestRefused, RequestWithdrawn
+from bridle.protocol.events import LineIgnored, RequestReceived, RequestUnreadable, RequestWithdrawn
 from bridle.protocol.hook_outputs import AsyncHookOutput, HookOutput, pre_tool_use
 from bridle.protocol.permissions import Allow, Deny
 from bridle.protocol.remembered import REMEMBERED_IDS
 
 from .lines import (
+    Refusal,
     answer_in,
     asked,
     can_use_tool,
@@ -39,6 +40,7 @@ from .lines import (
     line,
     mcp_message,
     only,
+    refuse,
     user_dialog,
     written,
 )
@@ -273,18 +275,17 @@ def test_an_error_whose_text_can_not_be_written_is_still_told(request_: Any) -> 
 # --- refusing
 
 
-def refused(connection: Connection, request: dict[str, Any]) -> RequestRefused:
-    event = only(connection.receive(line(request)), RequestRefused)
+def refused(connection: Connection, request: dict[str, Any]) -> Refusal:
+    event = only(connection.receive(line(request)), RequestUnreadable)
     assert event.request_id == request["request_id"]
     assert event.raw == line(request).rstrip()
-    assert not connection.pending
-    assert connection.counters.refused == 1
-    return event
+    assert connection.counters.unreadable_requests == 1
+    return refuse(connection, event)
 
 
 def test_an_unknown_subtype_is_refused_by_an_error_that_names_it() -> None:
     event = refused(connect(), control_request("r-1", "sing_a_song", tempo=5))
-    assert event.subtype == "sing_a_song"
+    assert event.event.subtype == "sing_a_song"
     assert "sing_a_song" in error_in(event.reply)
     assert written(event.reply)["response"]["request_id"] == "r-1"
 
@@ -292,7 +293,7 @@ def test_an_unknown_subtype_is_refused_by_an_error_that_names_it() -> None:
 def test_a_known_request_that_can_not_be_read_is_refused_by_an_error() -> None:
     event = refused(connect(), can_use_tool(input="ls"))
     assert "can_use_tool" in error_in(event.reply)
-    assert "input" in event.reason
+    assert "input" in event.event.reason
 
 
 def test_an_unreadable_pre_tool_use_hook_is_denied_and_never_answered_with_an_error() -> None:
@@ -331,7 +332,7 @@ def test_a_refused_request_is_settled() -> None:
         connection.answer("r-1", Allow())
     only(connection.receive(line(control_request("r-1", "sing"))), LineIgnored)
     only(connection.receive(line(cancel("r-1"))), LineIgnored)
-    assert connection.counters.refused == 1
+    assert connection.counters.unreadable_requests == 1
 
 
 def test_an_unreadable_copy_of_a_pending_request_does_not_settle_it() -> None:

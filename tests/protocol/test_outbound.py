@@ -129,14 +129,24 @@ def test_an_answer_of_another_shape_is_unknown_and_still_settles(response: Any) 
     assert answer.reason
 
 
-def test_an_answer_of_null_is_unknown_and_still_settles() -> None:
+def test_an_answer_of_null_says_no_more_than_no_answer() -> None:
     connection = connect()
     request_id, _ = connection.request(Interrupt())
     raw = line(success(request_id, 0)).replace(b'"response": 0', b'"response": null')
     event = only(connection.receive(raw), ResponseReceived)
-    assert isinstance(event.outcome, Success)
-    assert isinstance(event.outcome.answer, Unknown)
-    assert event.outcome.answer.raw == b"null"
+    assert event.outcome == Success(Interrupted())
+    assert event.answer() == Interrupted()
+
+
+def test_a_refusal_is_raised_where_the_answer_is_asked_for() -> None:
+    connection = connect()
+    request_id, _ = connection.request(SetModel("x"))
+    event = respond(connection, failure(request_id, "no such model", error_code="unknown_model"))
+    with pytest.raises(
+        ControlFailed, match=r"set_model: no such model \(unknown_model\)"
+    ) as caught:
+        event.answer()
+    assert (caught.value.request_id, caught.value.code) == (request_id, "unknown_model")
 
 
 def test_an_unreadable_answer_to_initialize_teaches_nothing() -> None:

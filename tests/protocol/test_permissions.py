@@ -5,7 +5,7 @@ from typing import Any, get_args
 import pytest
 
 from bridle.errors import InvalidAnswer
-from bridle.protocol.codec import suggestions
+from bridle.protocol.content import suggestions
 from bridle.protocol.control import CanUseTool
 from bridle.protocol.permissions import (
     AddDirectories,

@@ -13,7 +13,7 @@ from hypothesis.strategies import SearchStrategy
 from bridle.protocol import codec, control
 from bridle.protocol.blocks import KnownBlock
 from bridle.protocol.connection import Connection
-from bridle.protocol.events import Event, MessageReceived, RequestReceived, RequestRefused
+from bridle.protocol.events import Event, MessageReceived, RequestReceived, RequestUnreadable
 from bridle.protocol.framing import HEAD_SIZE, LineSplitter, Oversize
 from bridle.protocol.hooks import KnownHookInput
 from bridle.protocol.messages import KnownApiEvent, Result
@@ -37,6 +37,7 @@ from .lines import (
     line,
     message,
     pre_tool_use,
+    refuse,
     result,
     success,
     system,
@@ -217,8 +218,8 @@ def test_a_mutated_pre_tool_use_hook_is_delivered_or_denied_but_never_an_error(
         return
     connection = begin()
     for event in connection.receive(damaged + b"\n"):
-        if isinstance(event, RequestRefused):
-            assert is_deny(event.reply)
+        if isinstance(event, RequestUnreadable):
+            assert is_deny(refuse(connection, event).reply)
         if isinstance(event, RequestReceived):
             assert is_deny(connection.fail(event.request_id, "no"))
 
@@ -292,14 +293,15 @@ requests = st.builds(
 def test_a_request_with_any_fields_is_delivered_or_refused_but_never_dropped(
     value: dict[str, Any],
 ) -> None:
-    (event,) = begin().receive(line(value))
-    assert isinstance(event, RequestReceived | RequestRefused)
+    connection = begin()
+    (event,) = connection.receive(line(value))
+    assert isinstance(event, RequestReceived | RequestUnreadable)
     assert event.request_id == "r"
-    if isinstance(event, RequestRefused) and event.subtype == "hook_callback":
+    if isinstance(event, RequestUnreadable) and event.subtype == "hook_callback":
         told = value["request"].get("input")
         name = told.get("hook_event_name") if isinstance(told, dict) else None
         harmless = isinstance(name, str) and name in HARMLESS
-        assert harmless or is_deny(event.reply)
+        assert harmless or is_deny(refuse(connection, event).reply)
 
 
 # --- our own words

@@ -16,7 +16,6 @@ from bridle.protocol.events import (
     LineMalformed,
     MessageReceived,
     RequestReceived,
-    RequestRefused,
     ResponseReceived,
     StreamEnded,
     Success,
@@ -42,6 +41,7 @@ from .lines import (
     line,
     only,
     pre_tool_use,
+    refuse,
     result,
     success,
     text,
@@ -114,10 +114,10 @@ def test_what_still_waits_comes_out_of_a_late_answer_too() -> None:
 
 def test_an_unreadable_request_in_the_list_is_refused() -> None:
     listed = [control_request("p-1", "sing"), pre_tool_use("p-2", tool_name=5)]
-    _, sing, hook = initialize(connect(), success("", {}, pending_permission_requests=listed))
-    assert isinstance(sing, RequestRefused)
-    assert isinstance(hook, RequestRefused)
-    assert is_deny(hook.reply)
+    connection = connect()
+    _, sing, hook = initialize(connection, success("", {}, pending_permission_requests=listed))
+    assert b'"subtype":"error"' in refuse(connection, sing).reply
+    assert is_deny(refuse(connection, hook).reply)
 
 
 def test_broken_text_in_the_list_is_repaired() -> None:

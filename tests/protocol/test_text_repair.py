@@ -9,7 +9,7 @@ import pytest
 
 from bridle.protocol import messages, system
 from bridle.protocol.blocks import TextBlock
-from bridle.protocol.codec import Decoded, Malformed, UnreadableRequest, read_line
+from bridle.protocol.careful import Decoded, Malformed, UnreadableRequest, read_line
 from bridle.protocol.control import CanUseTool, ControlRequestLine, HookCallback
 from bridle.protocol.unknown import Unknown
 
@@ -20,7 +20,8 @@ USER = b'{"type":"user","message":{"role":"user","content":"%s"}}'
 
 
 def text_of(raw: bytes) -> tuple[str, bool]:
-    decoded, repaired = read_line(USER % raw)
+    reading = read_line(USER % raw)
+    decoded, repaired = reading.decoded, reading.repaired
     assert isinstance(decoded, messages.User), decoded
     assert isinstance(decoded.message.content, str)
     return decoded.message.content, repaired
@@ -80,7 +81,8 @@ def test_an_escaped_backslash_before_ud800_stays_while_a_real_one_beside_it_is_r
 
 def read_broken(value: Any, broken: bytes) -> Decoded:
     """Read a line with broken text in the place of each `BROKEN`; it must have been repaired."""
-    decoded, repaired = read_line(line(value).replace(b"BROKEN", broken))
+    reading = read_line(line(value).replace(b"BROKEN", broken))
+    decoded, repaired = reading.decoded, reading.repaired
     assert repaired
     return decoded
 
@@ -146,7 +148,8 @@ NOT_OBJECTS = [b"[]", b"[1,2]", b'"text"', b"5", b"null", b"true"]
 
 @pytest.mark.parametrize("raw", NOT_OBJECTS)
 def test_json_that_is_no_object_is_malformed(raw: bytes) -> None:
-    decoded, repaired = read_line(raw)
+    reading = read_line(raw)
+    decoded, repaired = reading.decoded, reading.repaired
     assert isinstance(decoded, Malformed)
     assert "object" in decoded.reason
     assert not repaired
@@ -170,7 +173,8 @@ NOT_JSON = [
 
 @pytest.mark.parametrize("raw", NOT_JSON)
 def test_what_is_no_json_is_malformed_with_a_reason(raw: bytes) -> None:
-    decoded, repaired = read_line(raw)
+    reading = read_line(raw)
+    decoded, repaired = reading.decoded, reading.repaired
     assert isinstance(decoded, Malformed)
     assert decoded.reason
     assert not repaired
@@ -180,19 +184,19 @@ def test_what_is_no_json_is_malformed_with_a_reason(raw: bytes) -> None:
 def test_a_line_that_is_nested_too_deeply_is_malformed(opening: bytes) -> None:
     closing = b"]" if opening == b"[" else b"}"
     value = opening * 100_000 + b"1" + closing * 100_000
-    decoded, _ = read_line(b'{"type":"user","message":{"content":[]},"extra":' + value + b"}")
+    decoded = read_line(b'{"type":"user","message":{"content":[]},"extra":' + value + b"}").decoded
     assert decoded == Malformed("nested too deeply")
 
 
 def test_a_deeply_nested_input_that_python_can_hold_is_read() -> None:
     value = b"[" * 200 + b"]" * 200
     raw = line(can_use_tool(input={"a": "DEEP"})).replace(b'"DEEP"', value)
-    decoded, _ = read_line(raw)
+    decoded = read_line(raw).decoded
     assert isinstance(decoded, ControlRequestLine)
 
 
 def test_numbers_too_large_for_python_do_not_raise() -> None:
     for number in (b"1" * 5000, b"1e999", b"-" + b"9" * 400):
         raw = line(can_use_tool(input={"a": "N"})).replace(b'"N"', number)
-        decoded, _ = read_line(raw)
+        decoded = read_line(raw).decoded
         assert isinstance(decoded, ControlRequestLine | UnreadableRequest)

@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridle.protocol.codec import encode_line, suggestions
+from bridle.protocol.codec import encode_line
 from bridle.protocol.connection import Connection
+from bridle.protocol.content import suggestions
 from bridle.protocol.control import ANSWERS_TO, Answer, CanUseTool, HookCallback, Prompt
 from bridle.protocol.events import (
     Event,
@@ -23,7 +24,7 @@ from bridle.protocol.events import (
     LineOversized,
     MessageReceived,
     RequestReceived,
-    RequestRefused,
+    RequestUnreadable,
     ResponseReceived,
     Success,
 )
@@ -153,7 +154,7 @@ def test_everything_that_a_real_cli_says_is_known(recording: Path) -> None:
     events = Replay(recording).events
     found = [unknown for event in events for unknown in unknowns(event)]
     assert [unknown for unknown in found if unknown.type not in UNKNOWN_ON_PURPOSE] == []
-    unreadable = LineMalformed | LineOversized | RequestRefused
+    unreadable = LineMalformed | LineOversized | RequestUnreadable
     assert [event for event in events if isinstance(event, unreadable)] == []
 
 
@@ -175,7 +176,7 @@ def test_every_request_would_show_its_id_if_its_line_could_not_be_read(recording
             connection = Connection(nonce="r")
             torn = encode_line(msg).rstrip()[:-1]
             _, refused = connection.receive(torn + b"\n")
-            assert isinstance(refused, RequestRefused)
+            assert isinstance(refused, RequestUnreadable)
             assert refused.request_id == msg["request_id"]
             assert refused.subtype == msg["request"]["subtype"]
 

@@ -8,9 +8,9 @@ import pytest
 
 from bridle.protocol import Connection, MessageReceived, RequestReceived, Unknown
 from bridle.protocol.capabilities import TESTED_VERSIONS
-from bridle.protocol.codec import suggestions
+from bridle.protocol.content import suggestions
 from bridle.protocol.control import CanUseTool, HookCallback
-from bridle.protocol.events import LineMalformed, RequestRefused
+from bridle.protocol.events import LineMalformed, RequestUnreadable
 from bridle.protocol.messages import Assistant, StreamEvent, User
 from bridle.testing import Replay, load_recording
 
@@ -53,7 +53,7 @@ def test_a_recording_decodes_with_nothing_unknown(file: Path) -> None:
     lines = [entry.line for entry in load_recording(file) if entry.dir == "out"]
     events = connection.receive(b"".join(line + b"\n" for line in lines))
     assert len(events) >= len(lines)
-    wrong = [e for e in events if isinstance(e, LineMalformed | RequestRefused)]
+    wrong = [e for e in events if isinstance(e, LineMalformed | RequestUnreadable)]
     spoken = [e for e in events if isinstance(e, MessageReceived | RequestReceived)]
     unknown = [part for event in spoken for part in unknown_in(event)]
     assert (wrong, unknown) == ([], [])

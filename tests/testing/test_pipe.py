@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from bridle.errors import KitError
-from bridle.protocol import Allow, RequestRefused
+from bridle.protocol import Allow, RequestUnreadable
 from bridle.protocol.requests import Initialize
 from bridle.testing import FakeCli, PipedCli, Timeout
 
@@ -39,7 +39,7 @@ async def test_a_request_that_no_one_can_answer_is_refused_by_itself(
     fake = fake_cli([{"request": {"subtype": "dance"}, "id": "d"}, {"result": "danced"}])
     cli = await piped_cli(fake.command)
     await cli.result()
-    assert isinstance(cli.events[0], RequestRefused)
+    assert isinstance(cli.events[0], RequestUnreadable)
     told = fake.answer_to("d")
     assert told
     assert told["subtype"] == "error"

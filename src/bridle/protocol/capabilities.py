@@ -14,13 +14,31 @@ from msgspec import Struct
 
 from .answers import Initialized
 from .requests import OutboundRequest, RewindFiles
+from .system import Init
 
 Support: TypeAlias = Literal["yes", "no", "unknown"]
 Version: TypeAlias = tuple[int, ...]
 
+Behaviour: TypeAlias = Literal[
+    "cancels are understood",
+    "hook ask is always asked",
+    "queued prompts are merged",
+    "rewind dry run",
+    "unknown requests are answered",
+]
+
 #: The versions that the conformance suite drives, oldest first.
 TESTED_VERSIONS: tuple[str, ...] = ("2.0.75", "2.1.12", "2.1.325")
-OLDEST, MIDDLE, NEWEST = ((2, 0, 75), (2, 1, 12), (2, 1, 325))
+
+
+def parse_version(text: str | None) -> Version | None:
+    """`2.1.12 (Claude Code)` -> (2, 1, 12); None where there is no version in it."""
+    found = re.match(r"\s*v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})", text or "")
+    return tuple(int(part) for part in found.groups()) if found else None
+
+
+_TESTED: list[Version] = [version for text in TESTED_VERSIONS if (version := parse_version(text))]
+OLDEST, MIDDLE, NEWEST = (2, 0, 75), (2, 1, 12), (2, 1, 325)
 
 #: The oldest tested version that answers each request.
 ANSWERED_SINCE: dict[str, Version] = {
@@ -53,7 +71,7 @@ ANSWERED_SINCE: dict[str, Version] = {
 }
 
 #: The oldest tested version that does each of these; older ones do something else.
-BEHAVES_SINCE: dict[str, Version] = {
+BEHAVES_SINCE: dict[Behaviour, Version] = {
     "rewind dry run": MIDDLE,
     "cancels are understood": NEWEST,
     "unknown requests are answered": NEWEST,
@@ -67,12 +85,14 @@ class Capabilities(Struct, frozen=True):
 
     version: str | None = None
     initialized: Initialized | None = None
+    #: What the CLI announces by itself (`capabilities` of initialize and of `system/init`).
+    announced: frozenset[str] = frozenset()
 
     def answers(self, subtype: str) -> Support:
         """Whether this CLI answers such a request; one that does not stays silent for ever."""
         return self._since(ANSWERED_SINCE.get(subtype))
 
-    def does(self, behaviour: str) -> Support:
+    def does(self, behaviour: Behaviour) -> Support:
         """Whether this CLI has one of the behaviours of BEHAVES_SINCE."""
         return self._since(BEHAVES_SINCE[behaviour])
 
@@ -99,7 +119,14 @@ class Capabilities(Struct, frozen=True):
 
     def with_initialized(self, initialized: Initialized) -> Capabilities:
         known = self.learn(initialized.claude_code_version)
-        return msgspec.structs.replace(known, initialized=initialized)
+        announced = known.announced.union(initialized.capabilities)
+        return msgspec.structs.replace(known, initialized=initialized, announced=announced)
+
+    def with_init(self, init: Init) -> Capabilities:
+        known = self.learn(init.claude_code_version)
+        if known.announced.issuperset(init.capabilities):
+            return known
+        return msgspec.structs.replace(known, announced=known.announced.union(init.capabilities))
 
     def _since(self, since: Version | None) -> Support:
         version = parse_version(self.version)
@@ -108,11 +135,5 @@ class Capabilities(Struct, frozen=True):
         if version >= since:
             return "yes"
         # Between the newest version that was seen without it and the oldest seen with it.
-        without = [tested for tested in (OLDEST, MIDDLE, NEWEST) if tested < since]
+        without = [tested for tested in _TESTED if tested < since]
         return "unknown" if not without or version > without[-1] else "no"
-
-
-def parse_version(text: str | None) -> Version | None:
-    """`2.1.12 (Claude Code)` -> (2, 1, 12); None where there is no version in it."""
-    found = re.match(r"\s*v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})", text or "")
-    return tuple(int(part) for part in found.groups()) if found else None

@@ -18,20 +18,17 @@ from ..errors import ConnectionEnded, InvalidRequest, InvalidState
 from .answers import Initialized
 from .blocks import KnownBlock
 from .capabilities import Capabilities
+from .careful import Malformed, Reading, UnreadableRequest, read_line, read_system
 from .codec import (
     DECODE_ERRORS,
     PLAIN_TYPES,
     UNWRITABLE,
-    Decoded,
-    Malformed,
     SystemHead,
-    UnreadableRequest,
     check,
     decode_line,
     encode_line,
-    read_line,
-    read_system,
 )
+from .content import unknown_parts
 from .control import (
     PENDING_LISTS,
     Answer,
@@ -45,12 +42,14 @@ from .control import (
     PromptContent,
 )
 from .events import (
+    Asked,
     Counters,
     Event,
     LineMalformed,
     LineOversized,
     MessageReceived,
     RequestReceived,
+    RequestUnreadable,
     StreamEnded,
     Success,
     Unanswered,
@@ -68,6 +67,7 @@ class SavedConnection(Struct, tag_field="format", tag="bridle-connection-1"):
     """All that a later controller needs to take over in mid-conversation."""
 
     line_limit: int
+    consumed: int
     next_number: int
     capabilities: Capabilities
     unfinished: Unfinished
@@ -98,7 +98,7 @@ class Connection:
         self._ended = False
 
     @property
-    def pending(self) -> Mapping[str, RequestReceived]:
+    def pending(self) -> Mapping[str, Asked]:
         """The CLI's requests that wait for our answer."""
         return self._inbound.pending
 
@@ -109,10 +109,18 @@ class Connection:
 
     # --- from the CLI
 
+    @property
+    def consumed(self) -> int:
+        """How many bytes of the CLI's output make up the lines that were read so far.
+
+        What has come after them is the half of a line: a later reader starts here.
+        """
+        return self._splitter.consumed
+
     def receive(self, data: bytes) -> list[Event]:
         """Take the next bytes of the CLI's output; give what they say."""
         self._check_open("bytes")
-        return self._read(self._splitter.feed(data))
+        return self._read(self._splitter.feed(bytes(data)))
 
     def receive_eof(self) -> list[Event]:
         """The CLI's output has ended: its last words, then all that is still open."""
@@ -141,41 +149,50 @@ class Connection:
             elif isinstance(message, SystemHead):
                 system = read_system(line)
                 if isinstance(system, Message):
-                    self._route(system, line, False, events)
+                    self._route(Reading(system), line, events)
                 else:
                     self._carefully(line, events)
             else:
-                self._route(message, line, False, events)
+                self._route(Reading(message), line, events)
         return events
 
     def _carefully(self, line: bytes, events: list[Event]) -> None:
-        if line.isspace():
-            return
-        decoded, repaired = read_line(line)
-        self.counters.repaired += repaired
-        self._route(decoded, line, repaired, events)
+        if not line.isspace():
+            self._route(read_line(line), line, events)
 
-    def _route(self, decoded: Decoded, raw: bytes, repaired: bool, events: list[Event]) -> None:
-        match decoded:
-            case ControlRequestLine():
-                events.append(self._inbound.receive(decoded, raw, repaired))
-            case ControlResponseLine():
-                self._responded(decoded.response, raw, events)
-            case ControlCancelLine():
-                events.append(self._inbound.withdraw(decoded.request_id, raw))
-            case UnreadableRequest():
-                events.append(self._inbound.refuse(decoded, raw))
-            case Malformed():
+    def _route(self, reading: Reading, raw: bytes, events: list[Event]) -> None:
+        self.counters.repaired += reading.repaired
+        self.counters.dropped += len(reading.dropped)
+        match reading.decoded:
+            case ControlRequestLine(request_id=request_id, request=request):
+                self.counters.unknown += len(unknown_parts(request))
+                asked = RequestReceived(request_id, request, raw, reading.repaired, reading.dropped)
+                events.append(self._inbound.receive(asked))
+            case ControlResponseLine(response=response):
+                self._responded(response, raw, events)
+            case ControlCancelLine(request_id=request_id):
+                events.append(self._inbound.withdraw(request_id, raw))
+            case UnreadableRequest() as request:
+                self._unreadable(request, raw, events)
+            case Malformed(reason=reason):
                 self.counters.malformed += 1
-                events.append(LineMalformed(decoded.reason, raw))
+                events.append(LineMalformed(reason, raw))
                 self._salvage(raw, events)
-            case Unknown():
-                self.counters.unknown += 1
-                events.append(MessageReceived(decoded, raw, repaired))
-            case _:
-                if isinstance(decoded, Init):
-                    self.capabilities = self.capabilities.learn(decoded.claude_code_version)
-                events.append(MessageReceived(decoded, raw, repaired))
+            case message:
+                if isinstance(message, Init):
+                    self.capabilities = self.capabilities.with_init(message)
+                self.counters.unknown += len(unknown_parts(message))
+                events.append(MessageReceived(message, raw, reading.repaired, reading.dropped))
+
+    def _unreadable(self, request: UnreadableRequest, raw: bytes, events: list[Event]) -> None:
+        asked = RequestUnreadable(
+            request.request_id,
+            request.subtype,
+            request.reason,
+            raw,
+            request.may_be_pre_tool_use,
+        )
+        events.append(self._inbound.receive(asked))
 
     def _responded(
         self, response: ControlSuccess | ControlFailure, raw: bytes, events: list[Event]
@@ -187,19 +204,20 @@ class Connection:
             events.append(self._outbound.stray(request_id, raw, is_echo=is_echo))
         else:
             events.append(event)
-            if isinstance(event.outcome, Success) and isinstance(event.outcome.answer, Initialized):
-                self.capabilities = self.capabilities.with_initialized(event.outcome.answer)
+            answer = event.outcome.answer if isinstance(event.outcome, Success) else None
+            self.counters.unknown += isinstance(answer, Unknown)
+            if isinstance(answer, Initialized):
+                self.capabilities = self.capabilities.with_initialized(answer)
         for name in PENDING_LISTS:
             for still_open in getattr(response, name):
                 self._still_open(bytes(still_open), events)
 
     def _still_open(self, raw: bytes, events: list[Event]) -> None:
-        decoded, repaired = read_line(raw)
-        if not isinstance(decoded, ControlRequestLine | UnreadableRequest | Malformed):
+        reading = read_line(raw)
+        if not isinstance(reading.decoded, ControlRequestLine | UnreadableRequest | Malformed):
             # A response in here could hold another, and so on: only requests belong here.
-            decoded = Unknown("", raw, "not a control_request, in a list of pending ones")
-        self.counters.repaired += repaired
-        self._route(decoded, raw, repaired, events)
+            reading = Reading(Unknown("", raw, "not a control_request, in a list of pending ones"))
+        self._route(reading, raw, events)
 
     def _oversized(self, line: Oversize, events: list[Event]) -> None:
         self.counters.oversized += 1
@@ -207,7 +225,7 @@ class Connection:
         self._salvage(line.head, events)
 
     def _salvage(self, head: bytes, events: list[Event]) -> None:
-        """A request whose line can't be read still gets its refusal, where its id can be seen.
+        """A request whose line can't be read still needs an answer, where its id can be seen.
 
         Left alone, a hook would time out, and old CLIs then go on without it.
         """
@@ -220,7 +238,7 @@ class Connection:
                 "the request could not be read",
                 may_be_pre_tool_use=subtype in ("", "hook_callback"),
             )
-            events.append(self._inbound.refuse(unreadable, b""))
+            self._unreadable(unreadable, head, events)
 
     # --- to the CLI
 
@@ -229,7 +247,7 @@ class Connection:
         self._check_open("an answer")
         return self._inbound.answer(request_id, answer)
 
-    def fail(self, request_id: str, error: str) -> bytes:
+    def fail(self, request_id: str, error: object) -> bytes:
         """The line that says that a request can't be answered; the tool, if any, does not run."""
         self._check_open("an answer")
         return self._inbound.fail(request_id, error)
@@ -283,6 +301,7 @@ class Connection:
         return msgspec.json.encode(
             SavedConnection(
                 line_limit=self._splitter.limit,
+                consumed=self.consumed,
                 next_number=self._outbound.next_number,
                 capabilities=self.capabilities,
                 unfinished=self._splitter.unfinished,
@@ -314,8 +333,8 @@ class Connection:
             raise InvalidState("a pending request in it can't be read")
         self.capabilities = state.capabilities
         self.counters = state.counters
-        self._splitter = LineSplitter(state.line_limit, state.unfinished)
-        self._inbound = InboundRequests(self.counters, state.fates, self._inbound.pending)
+        self._splitter = LineSplitter(state.line_limit, state.unfinished, state.consumed)
+        self._inbound = InboundRequests(self.counters, state.fates, self.pending.values())
         self._outbound = OutboundRequests(
             self.counters,
             nonce,

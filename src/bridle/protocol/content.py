@@ -14,8 +14,12 @@ import msgspec
 from msgspec import Struct
 
 from .blocks import Base64Source, Block, ImageBlock, TextBlock, ToolResultBlock
+from .careful import members_of, text_in
 from .codec import DECODE_ERRORS
-from .messages import Assistant, ConversationReset, Message, User
+from .control import CanUseTool, HookCallback, InboundRequest
+from .hooks import PermissionRequest
+from .messages import Assistant, ConversationReset, Message, StreamEvent, User
+from .permissions import PermissionUpdate
 from .system import LocalCommandOutput, SystemMessage
 from .unknown import Unknown
 
@@ -90,23 +94,27 @@ def tool_results(message: User) -> list[ToolResultBlock]:
 
 
 _EXIT_CODE = re.compile(r"(?:Error: )?Exit code (\d{1,9})\b")
+_IN_BACKGROUND = "Command running in background"
 
 
 def bash_exit_code(result: ToolResultBlock) -> int | None:
-    """The exit code of a Bash call, or None where it did not run to its end.
+    """The exit code of a Bash call, or None where it has not run to its end.
 
-    CLIs write no code on success, and `Exit code N` before the output of a failure; some tools
-    that stand in for Bash answer with JSON that has `exitCode`.
+    CLIs write no code on success, and `Exit code N` before the output of a failure; some write
+    JSON with `exitCode` and `output`.
     """
     output = tool_output(result)
     text = output.text if isinstance(output, Text | Mixed) else ""
-    found = _EXIT_CODE.match(text) if result.is_error else None
-    if found:
-        return int(found[1])
+    if result.is_error:
+        found = _EXIT_CODE.match(text)
+        return int(found[1]) if found else None
+    if text.startswith(_IN_BACKGROUND):
+        return None
     inner = parse_json(text) if text.startswith("{") else None
-    if inner and isinstance(inner.value, dict) and isinstance(inner.value.get("exitCode"), int):
-        return int(inner.value["exitCode"])
-    return None if result.is_error else 0
+    match inner.value if inner else None:
+        case {"exitCode": int(code), "output": _}:
+            return code
+    return 0
 
 
 _LOCAL_COMMAND = re.compile(
@@ -114,7 +122,7 @@ _LOCAL_COMMAND = re.compile(
 )
 
 
-def local_command_output(message: Message) -> str | None:
+def local_command_output(message: Message | Unknown) -> str | None:
     """The output of a slash command that the CLI ran by itself, however that CLI writes it."""
     match message:
         case LocalCommandOutput():
@@ -128,18 +136,66 @@ def local_command_output(message: Message) -> str | None:
             return None
 
 
-def session_id_of(message: Message) -> str | None:
+def suggestions(request: CanUseTool | PermissionRequest) -> list[PermissionUpdate | Unknown]:
+    """The permission updates that the CLI suggests for "always allow"."""
+    if not request.permission_suggestions:
+        return []
+    try:
+        raws = msgspec.json.decode(request.permission_suggestions, type=list[msgspec.Raw])
+    except DECODE_ERRORS as error:
+        return [Unknown("", bytes(request.permission_suggestions), str(error))]
+    return [_update(bytes(raw)) for raw in raws]
+
+
+def unknown_parts(value: Message | InboundRequest | Unknown) -> list[Unknown]:
+    """What of a message or a request no type fits: all of it, or blocks and events inside."""
+    match value:
+        case Unknown():
+            return [value]
+        case StreamEvent(event=Unknown() as event):
+            return [event]
+        case HookCallback(input=Unknown() as told):
+            return [told]
+        case Assistant() | User() if not isinstance(value.message.content, str):
+            return _unknown_blocks(value.message.content)
+        case _:
+            return []
+
+
+def session_id_of(message: Message | Unknown) -> str | None:
     """The session id, where this message may give it.
 
     `system` lines, and the line that announces a reset, may carry an id that is about to change.
     """
-    if isinstance(message, SystemMessage | ConversationReset):
+    if isinstance(message, SystemMessage | ConversationReset | Unknown):
         return None
     return message.session_id or None
 
 
 def _text_of(content: list[Block]) -> str:
     return "".join(block.text for block in content if isinstance(block, TextBlock))
+
+
+def _unknown_blocks(blocks: list[Block]) -> list[Unknown]:
+    found: list[Unknown] = []
+    waiting = list(blocks)
+    while waiting:
+        block = waiting.pop()
+        if isinstance(block, Unknown):
+            found.append(block)
+        elif isinstance(block, ToolResultBlock) and not isinstance(block.content, str):
+            waiting += block.content
+    return found
+
+
+def _update(raw: bytes) -> PermissionUpdate | Unknown:
+    try:
+        return _UPDATE.decode(raw)
+    except DECODE_ERRORS as error:
+        return Unknown(text_in(members_of(raw), "type"), raw, str(error))
+
+
+_UPDATE: msgspec.json.Decoder[PermissionUpdate] = msgspec.json.Decoder(PermissionUpdate)
 
 
 def _part(block: Block) -> Text | Image | Unknown:

@@ -27,7 +27,7 @@ class CanUseTool(_Asked, tag="can_use_tool", kw_only=True):
     tool_name: str
     input: dict[str, Any]
     tool_use_id: str | None = None
-    #: Rules that the CLI would add for "always": `codec.suggestions` reads them.
+    #: Rules that the CLI would add for "always": `content.suggestions` reads them.
     permission_suggestions: Raw = Raw()
     blocked_path: str | None = None
     decision_reason: str | None = None
@@ -38,6 +38,9 @@ class CanUseTool(_Asked, tag="can_use_tool", kw_only=True):
     agent_id: str | None = None
     mcp_server: McpServerSource | None = None
     requires_user_interaction: bool = False
+    server_policy_ask_only: bool = False
+    decision_reason_hook_event: str | None = None
+    decision_reason_hook_source: str | None = None
     default_to_no: bool = False
     suppress_always_allow_rule: bool = False
     matched_ask_rule: dict[str, Any] | None = None

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from ..errors import ControlFailed
 from .answers import Answered
 from .control import InboundRequest
 from .messages import Message
@@ -14,11 +15,16 @@ from .unknown import Unknown
 
 
 class MessageReceived(Struct, gc=False):
-    """The CLI said something. `repaired`: broken text in the raw line was replaced by U+FFFD."""
+    """The CLI said something.
+
+    `repaired`: broken text in the raw line was read as U+FFFD. `dropped`: optional fields that
+    could not be read, and why; the raw line has them.
+    """
 
     message: Message | Unknown
     raw: bytes
     repaired: bool = False
+    dropped: tuple[str, ...] = ()
 
 
 class RequestReceived(Struct, gc=False):
@@ -28,23 +34,30 @@ class RequestReceived(Struct, gc=False):
     request: InboundRequest
     raw: bytes
     repaired: bool = False
+    dropped: tuple[str, ...] = ()
 
 
-class RequestRefused(Struct, gc=False):
-    """The CLI asked what can't be understood. `reply` must be written to it; nothing else."""
+class RequestUnreadable(Struct, gc=False):
+    """The CLI asks what can't be understood, and waits: `Connection.fail` is the one answer.
+
+    `may_be_pre_tool_use`: an error could let a tool run, so `fail` writes an explicit deny.
+    """
 
     request_id: str
     subtype: str
     reason: str
-    reply: bytes
     raw: bytes
+    may_be_pre_tool_use: bool = False
 
 
 class RequestWithdrawn(Struct, gc=False):
-    """The CLI took a request back. It can't be answered any more; nothing is to be written."""
+    """The CLI took a request back. It can't be answered any more; nothing is to be written.
+
+    `request` is None where it could not be read in the first place.
+    """
 
     request_id: str
-    request: InboundRequest
+    request: InboundRequest | None
     raw: bytes
 
 
@@ -66,6 +79,13 @@ class ResponseReceived(Struct, gc=False):
     request: OutboundRequest
     outcome: Success | Failure
     raw: bytes
+
+    def answer(self) -> Answered | Unknown:
+        """What it answered; a refusal is raised."""
+        if isinstance(self.outcome, Failure):
+            subtype = str(self.request.__struct_config__.tag)
+            raise ControlFailed(self.request_id, subtype, self.outcome.error, self.outcome.code)
+        return self.outcome.answer
 
 
 class LineIgnored(Struct, gc=False):
@@ -89,6 +109,10 @@ class LineOversized(Struct, gc=False):
     raw: bytes
 
 
+#: What the CLI has asked and waits for.
+Asked: TypeAlias = RequestReceived | RequestUnreadable
+
+
 class Unanswered(Struct, gc=False):
     """A request of ours that got no answer before the stream ended."""
 
@@ -100,13 +124,13 @@ class StreamEnded(Struct, gc=False):
     """The CLI's output has ended. What was still open, in both directions, is handed back."""
 
     unanswered: list[Unanswered]
-    unsettled: list[RequestReceived]
+    unsettled: list[Asked]
 
 
 Event: TypeAlias = (
     MessageReceived
     | RequestReceived
-    | RequestRefused
+    | RequestUnreadable
     | RequestWithdrawn
     | ResponseReceived
     | LineIgnored
@@ -123,7 +147,8 @@ class Counters(Struct):
     oversized: int = 0
     unknown: int = 0
     repaired: int = 0
-    refused: int = 0
+    dropped: int = 0
+    unreadable_requests: int = 0
     duplicate_requests: int = 0
     duplicate_responses: int = 0
     late_responses: int = 0

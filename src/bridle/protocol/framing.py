@@ -34,7 +34,12 @@ class Unfinished(Struct, frozen=True):
 class LineSplitter:
     """Splits a stream into lines, holding at most `limit` bytes of an unfinished one."""
 
-    def __init__(self, limit: int = DEFAULT_LIMIT, unfinished: Unfinished | None = None) -> None:
+    def __init__(
+        self,
+        limit: int = DEFAULT_LIMIT,
+        unfinished: Unfinished | None = None,
+        consumed: int = 0,
+    ) -> None:
         if limit < 1:
             raise ValueError(f"a line limit must be at least 1 byte, not {limit}")
         self.limit = limit
@@ -42,6 +47,8 @@ class LineSplitter:
         self._held = bytearray(unfinished.held)
         # Bytes of an oversize line that are gone; its first KiB is then all that is held.
         self._skipped = unfinished.skipped
+        #: How many bytes the lines that came out were long, with their ends and with blank ones.
+        self.consumed = consumed
 
     @property
     def unfinished(self) -> Unfinished:
@@ -54,6 +61,7 @@ class LineSplitter:
             self._hold(first)
             return []
         tail = rest.pop()
+        self.consumed += len(self._held) + self._skipped + len(data) - len(tail)
         lines: list[bytes | Oversize] = [self._complete(first), *rest]
         # Only when the whole piece is over the limit can a line inside of it be.
         if len(data) > self.limit:
@@ -66,6 +74,7 @@ class LineSplitter:
 
     def finish(self) -> list[bytes | Oversize]:
         """The stream has ended: what is held is its last line."""
+        self.consumed += len(self._held) + self._skipped
         line = _without_cr(self._complete(b""))
         return [line] if line else []
 

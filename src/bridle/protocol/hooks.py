@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from .unknown import Unknown
 
@@ -103,7 +103,8 @@ class PostToolBatch(HookInput, tag="PostToolBatch", kw_only=True):
 
 
 class PermissionRequest(_ToolHookInput, tag="PermissionRequest", kw_only=True):
-    permission_suggestions: list[dict[str, Any]] = []
+    #: `content.suggestions` reads them.
+    permission_suggestions: Raw = Raw()
 
 
 class PermissionDenied(_ToolHookInput, tag="PermissionDenied", kw_only=True):

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from ..errors import AlreadyAnswered, AlreadyWithdrawn, InvalidAnswer, NotPending
-from .codec import UNWRITABLE, UnreadableRequest, check, encode_line
-from .control import (
-    ANSWERS_TO,
-    Answer,
-    CanUseTool,
-    ControlRequestLine,
-    HookCallback,
-    InboundRequest,
-)
+from .careful import input_in
+from .codec import UNWRITABLE, check, encode_line
+from .control import ANSWERS_TO, Answer, HookCallback
 from .events import (
+    Asked,
     Counters,
     Event,
     LineIgnored,
     RequestReceived,
-    RequestRefused,
+    RequestUnreadable,
     RequestWithdrawn,
 )
 from .hook_outputs import HookOutput, pre_tool_use
 from .hooks import PreToolUse
 from .permissions import Allow
-from .remembered import forget_oldest
+from .remembered import Remembered
 from .unknown import Unknown
+
+RESPONSE = "control_response"
 
 Fate: TypeAlias = Literal["answered", "withdrawn"]
 
@@ -42,14 +39,14 @@ class InboundRequests:
         self,
         counters: Counters,
         fates: dict[str, Fate] | None = None,
-        pending: Mapping[str, RequestReceived] | None = None,
+        pending: Iterable[Asked] = (),
     ) -> None:
         self._counters = counters
-        self._pending: dict[str, RequestReceived] = dict(pending or {})
-        self.fates: dict[str, Fate] = fates or {}
+        self._pending = {event.request_id: event for event in pending}
+        self.fates: Remembered[Fate] = Remembered(fates or {})
 
     @property
-    def pending(self) -> Mapping[str, RequestReceived]:
+    def pending(self) -> Mapping[str, Asked]:
         return MappingProxyType(self._pending)
 
     def __contains__(self, request_id: str) -> bool:
@@ -57,73 +54,59 @@ class InboundRequests:
 
     # --- what the CLI says
 
-    def receive(self, line: ControlRequestLine, raw: bytes, repaired: bool) -> Event:
-        if line.request_id in self:
-            return self._duplicate(line.request_id, raw)
-        event = RequestReceived(line.request_id, line.request, raw, repaired)
-        self._pending[line.request_id] = event
+    def receive(self, event: Asked) -> Event:
+        """A request, understood or not: it is pending until it is answered or withdrawn."""
+        if event.request_id in self:
+            self._counters.duplicate_requests += 1
+            return LineIgnored(f"request {event.request_id} was delivered before", event.raw)
+        self._counters.unreadable_requests += isinstance(event, RequestUnreadable)
+        self._pending[event.request_id] = event
         return event
-
-    def refuse(self, request: UnreadableRequest, raw: bytes) -> Event:
-        """A request that nobody can answer: settled at once, with a reply to be written."""
-        if request.request_id in self:
-            return self._duplicate(request.request_id, raw)
-        self._counters.refused += 1
-        what = f"Bridle can't read this {request.subtype or 'control'} request: {request.reason}"
-        if request.may_be_pre_tool_use:
-            reply = _success(request.request_id, pre_tool_use("deny", what))
-        else:
-            reply = _error(request.request_id, what)
-        self._settle(request.request_id, "answered")
-        return RequestRefused(request.request_id, request.subtype, request.reason, reply, raw)
 
     def withdraw(self, request_id: str, raw: bytes) -> Event:
         pending = self._pending.pop(request_id, None)
         if pending is None:
             self._counters.strays += 1
             return LineIgnored(f"a cancel for {request_id}, which is not pending", raw)
-        self._settle(request_id, "withdrawn")
-        return RequestWithdrawn(request_id, pending.request, raw)
-
-    def _duplicate(self, request_id: str, raw: bytes) -> LineIgnored:
-        self._counters.duplicate_requests += 1
-        return LineIgnored(f"request {request_id} was delivered before", raw)
+        self.fates[request_id] = "withdrawn"
+        request = pending.request if isinstance(pending, RequestReceived) else None
+        return RequestWithdrawn(request_id, request, raw)
 
     # --- what we say
 
     def answer(self, request_id: str, answer: Answer) -> bytes:
-        request = self._waiting(request_id)
+        event = self._waiting(request_id)
+        if isinstance(event, RequestUnreadable):
+            raise InvalidAnswer(request_id, f"it can't be read ({event.reason}), only failed")
+        request = event.request
         if not isinstance(answer, ANSWERS_TO[type(request)]):
             fitting = " or ".join(kind.__name__ for kind in ANSWERS_TO[type(request)])
             raise InvalidAnswer(request_id, f"a {type(answer).__name__} where {fitting} belongs")
-        if isinstance(request, CanUseTool) and isinstance(answer, Allow):
-            answer = _with_input(answer, request)
         try:
             checked = check(answer)
-            line = _success(request_id, answer)
+            line = _success(request_id, _with_input(answer, event))
         except UNWRITABLE as error:
             raise InvalidAnswer(request_id, str(error)) from error
         if isinstance(request, HookCallback) and isinstance(checked, HookOutput):
             _check_event(request_id, request, checked)
-        del self._pending[request_id]
-        self._settle(request_id, "answered")
-        return line
+        return self._settled(request_id, line)
 
-    def fail(self, request_id: str, error: str) -> bytes:
-        request = self._waiting(request_id)
-        if isinstance(request, HookCallback) and isinstance(request.input, PreToolUse | Unknown):
+    def fail(self, request_id: str, error: object) -> bytes:
+        event = self._waiting(request_id)
+        # An error's text must never be the reason why an error can't be told.
+        text = str(error).encode("utf-8", "replace").decode()
+        if isinstance(event, RequestUnreadable):
+            text = f"Bridle can't read this {event.subtype or 'control'} request: {text}"
+        if _may_be_pre_tool_use(event):
             # An error here would count as an empty answer, and in bypass mode the tool would run.
             # To a hook of any other event a deny of PreToolUse is but another error.
-            line = _success(request_id, pre_tool_use("deny", _writable(error)))
-        else:
-            line = _error(request_id, error)
-        del self._pending[request_id]
-        self._settle(request_id, "answered")
-        return line
+            return self._settled(request_id, _success(request_id, pre_tool_use("deny", text)))
+        body = {"subtype": "error", "request_id": request_id, "error": text}
+        return self._settled(request_id, encode_line({"type": RESPONSE, "response": body}))
 
-    def _waiting(self, request_id: str) -> InboundRequest:
+    def _waiting(self, request_id: str) -> Asked:
         if request_id in self._pending:
-            return self._pending[request_id].request
+            return self._pending[request_id]
         match self.fates.get(request_id):
             case "answered":
                 raise AlreadyAnswered(request_id)
@@ -132,9 +115,17 @@ class InboundRequests:
             case _:
                 raise NotPending(request_id)
 
-    def _settle(self, request_id: str, fate: Fate) -> None:
-        self.fates[request_id] = fate
-        forget_oldest(self.fates)
+    def _settled(self, request_id: str, line: bytes) -> bytes:
+        del self._pending[request_id]
+        self.fates[request_id] = "answered"
+        return line
+
+
+def _may_be_pre_tool_use(event: Asked) -> bool:
+    if isinstance(event, RequestUnreadable):
+        return event.may_be_pre_tool_use
+    request = event.request
+    return isinstance(request, HookCallback) and isinstance(request.input, PreToolUse | Unknown)
 
 
 def _check_event(request_id: str, request: HookCallback, answer: HookOutput) -> None:
@@ -147,22 +138,16 @@ def _check_event(request_id: str, request: HookCallback, answer: HookOutput) -> 
         raise InvalidAnswer(request_id, f"an answer for {told} hooks to a {asked} hook")
 
 
-def _with_input(answer: Allow, request: CanUseTool) -> Allow:
-    if not isinstance(answer.updated_input, msgspec.UnsetType):
-        return answer
-    return msgspec.structs.replace(answer, updated_input=request.input)
+def _with_input(answer: Answer, event: RequestReceived) -> Any:
+    """An allow without an input echoes the one that was asked: old CLIs deny it otherwise.
+
+    It is taken from the raw line, so that nobody who was shown the request can have changed it.
+    """
+    if isinstance(answer, Allow) and isinstance(answer.updated_input, msgspec.UnsetType):
+        return {**msgspec.to_builtins(answer), "updatedInput": input_in(event.raw)}
+    return answer
 
 
-def _success(request_id: str, answer: Answer) -> bytes:
+def _success(request_id: str, answer: Any) -> bytes:
     body = {"subtype": "success", "request_id": request_id, "response": answer}
-    return encode_line({"type": "control_response", "response": body})
-
-
-def _error(request_id: str, error: str) -> bytes:
-    body = {"subtype": "error", "request_id": request_id, "error": _writable(error)}
-    return encode_line({"type": "control_response", "response": body})
-
-
-def _writable(text: str) -> str:
-    # An error's text must never be the reason why an error can't be told.
-    return text.encode("utf-8", "replace").decode()
+    return encode_line({"type": RESPONSE, "response": body})

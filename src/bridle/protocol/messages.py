@@ -57,6 +57,7 @@ class Assistant(Message, tag="assistant", kw_only=True):
     aborted: bool = False
     agent_id: str | None = None
     subagent_type: str | None = None
+    user_message_uuid: str | None = None
     user_message_uuids: list[str] | None = None
     local_command_source: str | None = None
 
@@ -80,6 +81,8 @@ class User(Message, tag="user", kw_only=True):
     timestamp: str | None = None
     agent_id: str | None = None
     subagent_type: str | None = None
+    #: Who decided about each tool, and why one was not run (new CLIs).
+    tool_result_meta: list[dict[str, Any]] | None = None
     #: The tool's structured result, undecoded: `content.structured_result` reads it on request.
     tool_use_result: Raw = Raw()
 
@@ -214,6 +217,7 @@ class Result(Message, tag="result", kw_only=True):
     total_cost_usd: float = 0
     usage: Usage | None = None
     model_usage: dict[str, ModelUsage] = field(name="modelUsage", default_factory=dict)
+    model_usage_since_last_result: dict[str, ModelUsage] | None = None
     permission_denials: list[PermissionDenial] = []
     structured_output: Any = None
     stop_reason: str | None = None

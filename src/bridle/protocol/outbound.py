@@ -12,7 +12,7 @@ from .answers import ANSWER_OF, Done
 from .codec import DECODE_ERRORS, UNWRITABLE, check, encode_line
 from .control import ControlCancelLine, ControlFailure, ControlSuccess
 from .events import Counters, Failure, LineIgnored, ResponseReceived, Success
-from .remembered import forget_oldest
+from .remembered import Remembered
 from .requests import OutboundRequest
 from .unknown import Unknown
 
@@ -34,8 +34,8 @@ class OutboundRequests:
         self._nonce = nonce
         self._asked = asked or {}
         self.next_number = next_number
-        self.responded: dict[str, None] = dict.fromkeys(responded)
-        self.cancelled: dict[str, None] = dict.fromkeys(cancelled)
+        self.responded: Remembered[None] = Remembered(dict.fromkeys(responded))
+        self.cancelled: Remembered[None] = Remembered(dict.fromkeys(cancelled))
 
     @property
     def asked(self) -> Mapping[str, OutboundRequest]:
@@ -61,7 +61,6 @@ class OutboundRequests:
         if self._asked.pop(request_id, None) is None:
             raise NotPending(request_id)
         self.cancelled[request_id] = None
-        forget_oldest(self.cancelled)
         return encode_line(ControlCancelLine(request_id))
 
     def respond(
@@ -72,7 +71,6 @@ class OutboundRequests:
         if request is None:
             return None
         self.responded[response.request_id] = None
-        forget_oldest(self.responded)
         outcome = _outcome(request, response)
         return ResponseReceived(response.request_id, request, outcome, raw)
 
@@ -103,7 +101,8 @@ def _outcome(
     if isinstance(response, ControlFailure):
         return Failure(response.error, response.error_code)
     kind = ANSWER_OF.get(type(request), Done)
-    raw = bytes(response.response) or b"{}"
+    raw = bytes(response.response)
+    raw = b"{}" if raw in (b"", b"null") else raw
     try:
         return Success(msgspec.json.decode(raw, type=kind))
     except DECODE_ERRORS as error:

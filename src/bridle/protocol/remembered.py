@@ -1,13 +1,18 @@
-"""How many settled request ids are remembered: a duplicate is known, and nothing grows for ever."""
+"""Ids of settled requests: a duplicate is known for one, and nothing grows for ever."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 REMEMBERED_IDS = 4096
 
+_V = TypeVar("_V")
 
-def forget_oldest(ids: dict[str, Any]) -> None:
-    """To be called after each id that is added."""
-    if len(ids) > REMEMBERED_IDS:
-        del ids[next(iter(ids))]
+
+class Remembered(dict[str, _V]):
+    """The newest REMEMBERED_IDS ids, each with what became of it."""
+
+    def __setitem__(self, request_id: str, fate: _V) -> None:
+        super().__setitem__(request_id, fate)
+        if len(self) > REMEMBERED_IDS:
+            del self[next(iter(self))]

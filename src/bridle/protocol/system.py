@@ -33,6 +33,7 @@ class Init(SystemMessage, tag="init", kw_only=True):
     output_style: str | None = None
     api_key_source: str | None = field(name="apiKeySource", default=None)
     capabilities: list[str] = []
+    user_message_uuids: list[str] | None = None
 
 
 class Status(SystemMessage, tag="status", kw_only=True):

@@ -21,12 +21,13 @@ from ..protocol.blocks import KnownBlock
 from ..protocol.connection import Connection
 from ..protocol.control import Answer
 from ..protocol.events import (
+    Asked,
     Event,
     Failure,
     LineOversized,
     MessageReceived,
     RequestReceived,
-    RequestRefused,
+    RequestUnreadable,
     ResponseReceived,
     StreamEnded,
     Success,
@@ -142,10 +143,10 @@ class PipedCli:
     def prompt(self, content: str | list[KnownBlock], **options: Any) -> None:
         self.write(self.connection.prompt(content, **options))
 
-    def answer(self, request: RequestReceived, answer: Answer) -> None:
+    def answer(self, request: Asked, answer: Answer) -> None:
         self.write(self.connection.answer(request.request_id, answer))
 
-    def fail(self, request: RequestReceived, error: str) -> None:
+    def fail(self, request: Asked, error: object) -> None:
         self.write(self.connection.fail(request.request_id, error))
 
     async def ask(
@@ -268,8 +269,8 @@ class PipedCli:
         if self._recorder and not isinstance(event, StreamEnded | LineOversized) and event.raw:
             self._recorder.received(event.raw)
         self.events.append(event)
-        if isinstance(event, RequestRefused):
-            self.write(event.reply)
+        if isinstance(event, RequestUnreadable):
+            self.write(self.connection.fail(event.request_id, event.reason))
         elif isinstance(event, RequestReceived) and self._respond:
             answer = self._respond(event)
             if answer is not None:
