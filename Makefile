@@ -37,8 +37,10 @@ test: $(VENV)/.node ## unit, property and end-to-end tests (budget: 6 minutes on
 	  --cov --cov-fail-under=100
 	@echo "Running the property tests ($(if $(CI),10 000,200) examples each)…"
 	@$(BIN)/pytest $(PROPERTIES) -n 2 -q
+	@echo "Holding the decoder against json.loads…"
+	@$(BIN)/python bench/decode.py --messages 10000 --rounds 3
 
-check: $(READY) ## format, lint, types (budget: 2 minutes)
+check: $(READY) ## format, lint, types (budget: 3 minutes)
 	@echo "Checking format and lint (ruff), then types (mypy --strict)…"
 	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ." >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
@@ -56,6 +58,7 @@ record: $(VENV)/.node ## new fixtures for tests/wires from real CLIs
 	@$(BIN)/python -m tests.wires.record
 
 bench: $(READY) ## decode + route against json.loads, in one run
+	@echo "Measuring, for some seconds…"
 	@$(BIN)/python bench/decode.py
 
 clean: ## remove what make has made (not the cache of CLIs)

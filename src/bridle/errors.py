@@ -15,7 +15,8 @@
         ├── InvalidScript              a scenario, model script or recording with a mistake in it
         ├── PortInUse
         ├── CliUnavailable             the CLI is not there and could not be installed
-        └── UnexpectedTraffic          a replayed or scripted peer was sent something else
+        ├── UnexpectedTraffic          a replayed or scripted peer was sent something else
+        └── TimedOut                   what a test waited for did not come
 
 The errors of the protocol carry their data as attributes, so that callers need not parse text.
 """
@@ -112,3 +113,7 @@ class CliUnavailable(KitError):
 
 class UnexpectedTraffic(KitError):
     """A scripted or replayed peer was sent something that its script does not have."""
+
+
+class TimedOut(KitError):
+    """What a test waited for did not come in its time."""

@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from bridle.errors import CliUnavailable
 from bridle.protocol.capabilities import TESTED_VERSIONS
-from bridle.testing.node import ADVICE, find_node
+from bridle.testing.node import find_node
 
 from .lab import Lab
 from .report import RESULTS, Sighting
@@ -27,9 +28,12 @@ def version(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def lab(version: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lab]:
-    if find_node() is None and not os.environ.get("CI"):
-        pytest.skip(ADVICE)
-    lab = Lab(version, tmp_path, request.config.getoption("--record"))
+    try:
+        lab = Lab(version, tmp_path, request.config.getoption("--record"))
+    except CliUnavailable as error:
+        if find_node() is None and not os.environ.get("CI"):
+            pytest.skip(str(error))
+        raise
     yield lab
     assert isinstance(request.node, pytest.Function)
     title = (request.node.function.__doc__ or "").strip()

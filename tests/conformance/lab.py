@@ -143,7 +143,7 @@ class Fifo:
         os.mkfifo(path)
         self._path = path
 
-    async def opened(self, limit: float = 60) -> None:
+    async def read(self, limit: float = 60) -> str:
         # Opened for both ways, so that opening does not block and no end of file comes early.
         end = os.open(self._path, os.O_RDWR | os.O_NONBLOCK)
         readable = asyncio.Event()
@@ -151,6 +151,7 @@ class Fifo:
         loop.add_reader(end, readable.set)
         try:
             await asyncio.wait_for(readable.wait(), limit)
+            return os.read(end, 1024).decode().strip()
         finally:
             loop.remove_reader(end)
             os.close(end)

@@ -112,4 +112,8 @@ async def test_subagent(lab: Lab) -> None:
         assert lab.exists("child.txt")
         inner = [m for m in run.cli.messages(Assistant) if m.parent_tool_use_id]
         assert inner
-        lab.saw("in the foreground" if lab.is_old else "in the background, then a turn of its own")
+        in_background = bool(run.cli.messages(TaskNotification))
+        assert in_background is not lab.is_old
+        lab.saw(
+            "in the background, then a turn of its own" if in_background else "in the foreground"
+        )

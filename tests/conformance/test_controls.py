@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bridle.errors import KitError
+from bridle.errors import KitError, TimedOut
 from bridle.protocol import requests
 from bridle.protocol.answers import Initialized, McpServers, Rewound
 from bridle.protocol.capabilities import Capabilities
@@ -16,7 +16,7 @@ from bridle.protocol.messages import Assistant
 from bridle.protocol.permissions import Allow
 from bridle.protocol.requests import Initialize, OutboundRequest
 from bridle.protocol.unknown import Unknown
-from bridle.testing import PipedCli, Timeout, Turn, tool_use
+from bridle.testing import PipedCli, Turn, tool_use
 
 from .lab import BASH, Lab, allow, answered
 
@@ -59,7 +59,10 @@ async def test_initialize(lab: Lab) -> None:
         assert run.cli.connection.capabilities.hook_on_failure is not lab.is_old
         told = answer.claude_code_version
         assert told == (None if lab.is_old else lab.version)
-        lab.saw("no version" if told is None else "version, pid, state, capabilities")
+        rest = (answer.pid, answer.session_state, answer.capabilities, answer.agents)
+        assert all(rest) if told else not any(rest)
+        assert bool(run.cli.connection.capabilities.announced) is not lab.is_old
+        lab.saw("version, pid, state, capabilities" if told else "no version")
 
 
 async def test_initialize_again(lab: Lab) -> None:
@@ -112,7 +115,7 @@ async def test_every_request(lab: Lab) -> None:
 async def _probe(cli: PipedCli, request: OutboundRequest, limit: float) -> Success | Failure | None:
     try:
         return await cli.ask(request, limit)
-    except Timeout:
+    except TimedOut:
         return None
 
 
@@ -247,7 +250,7 @@ async def test_end_session(lab: Lab) -> None:
     """end_session"""
     async with lab.run(initialize=Initialize()) as run:
         if lab.is_old:
-            with pytest.raises(Timeout):
+            with pytest.raises(TimedOut):
                 await run.cli.ask(requests.EndSession(), 2)
             lab.saw("never answered")
         else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import psutil
+
 from bridle.errors import AlreadyWithdrawn
 from bridle.protocol.answers import Interrupted
 from bridle.protocol.events import RequestWithdrawn
@@ -60,11 +62,14 @@ async def test_interrupt_pending(lab: Lab) -> None:
 async def test_interrupt_tool(lab: Lab) -> None:
     """Interrupt while a command runs: the command is ended"""
     ready = Fifo(lab.cwd / "ready")
-    bash = tool_use("Bash", command="echo started > ready; sleep 300", description="wait")
+    bash = tool_use("Bash", command="echo $$ > ready; exec sleep 300", description="wait")
     async with lab.run([Turn(bash), "Next."], initialize=Initialize(), respond=allow) as run:
         run.cli.prompt("go")
-        await ready.opened()
+        command = psutil.Process(int(await ready.read()))
+        assert command.is_running()
         await answered(run.cli, Interrupt())
+        gone, _ = await asyncio.to_thread(psutil.wait_procs, [command], 10)
+        assert gone
         lab.saw(how_it_ended(await run.cli.result()))
 
 

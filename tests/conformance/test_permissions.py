@@ -23,16 +23,17 @@ from .lab import BASH, COMMAND, Lab, allow, asked_tool, last_output
 
 async def test_allow(lab: Lab) -> None:
     """Allow: the tool runs, once, with the input that was asked"""
-    async with lab.run([Turn("Running.", BASH), "Done."], initialize=Initialize()) as run:
+    bash = tool_use("Bash", command="touch t.txt && echo once >> x.txt", description="write x")
+    async with lab.run([Turn("Running.", bash), "Done."], initialize=Initialize()) as run:
         run.cli.prompt("go")
         event = await run.cli.request()
         request = asked_tool(event)
-        assert (request.tool_name, request.input["command"]) == ("Bash", COMMAND)
+        assert (request.tool_name, request.input) == ("Bash", bash.input)
         assert not lab.exists("x.txt")
         assert not [s for s in suggestions(request) if isinstance(s, Unknown)]
         run.cli.answer(event, Allow())
         result = await run.cli.result()
-        assert lab.exists("x.txt")
+        assert (lab.cwd / "x.txt").read_text() == "once\n"
         assert result.permission_denials == []
 
 
@@ -140,8 +141,9 @@ async def test_second_answer(lab: Lab) -> None:
     async with lab.run([Turn(BASH), "I see."], initialize=Initialize()) as run:
         run.cli.prompt("go")
         event = await run.cli.request()
+        later = type(run.cli.connection).restore(run.cli.connection.save(), nonce="later")
         denied = run.cli.connection.answer(event.request_id, Deny("no"))
-        allowed = denied.replace(b'"behavior":"deny"', b'"behavior":"allow"')
+        allowed = later.answer(event.request_id, Allow())
         run.cli.write(denied + allowed + denied.replace(event.request_id.encode(), b"never-asked"))
         assert (await run.cli.result()).result == "I see."
         assert not lab.exists("x.txt")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridle.errors import KitError
 from bridle.protocol.messages import Result
 from bridle.protocol.requests import Initialize
 from bridle.testing import Conversation
@@ -79,8 +78,8 @@ def _where(stderr: str, told: list[Any]) -> list[str]:
 async def test_no_persistence(lab: Lab) -> None:
     """--no-session-persistence: it can't be resumed"""
     first, _ = await _turn(lab, "--no-session-persistence")
-    try:
-        await _turn(lab, f"--resume={first.session_id}")
-    except KitError:
-        return
-    raise AssertionError("a session that was not kept was resumed")
+    async with lab.run(Conversation([]), flags=[f"--resume={first.session_id}"]) as run:
+        run.cli.prompt("hi")
+        assert await run.cli.exit_code() == 1
+        told = [result.errors for result in run.cli.messages(Result)]
+        assert "No conversation found" in run.cli.stderr + str(told)

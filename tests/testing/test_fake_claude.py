@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bridle.errors import InvalidScript
+from bridle.errors import InvalidScript, TimedOut
 from bridle.protocol import Allow, Deny, HookMatcher, McpAnswer, McpMessage, pre_tool_use
 from bridle.protocol.events import (
     Failure,
@@ -24,10 +24,11 @@ from bridle.protocol.events import (
 )
 from bridle.protocol.hooks import PreToolUse
 from bridle.protocol.messages import Assistant, KeepAlive, Result, StreamEvent, User
-from bridle.protocol.requests import GetUsage, Initialize, McpStatus
+from bridle.protocol.requests import GetUsage, Initialize, Interrupt, McpStatus
 from bridle.protocol.system import Informational, Init
-from bridle.testing import FakeCli, PipedCli, Timeout
-from bridle.testing.fake_claude import VERBS, FakeClaude, mistake_in
+from bridle.testing import FakeCli, PipedCli
+from bridle.testing.fake_claude import FakeClaude
+from bridle.testing.scenario import VERBS, mistake_in
 
 MakeFake = Callable[..., FakeCli]
 Start = Callable[..., Awaitable[PipedCli]]
@@ -134,13 +135,71 @@ async def test_a_request_can_be_withdrawn_and_others_awaited_later(
     assert (await cli.result()).result == "done"
 
 
+async def test_ten_permissions_can_be_pending_at_once_and_each_gets_its_result(
+    fake_cli: MakeFake, piped_cli: Start
+) -> None:
+    ids = [f"q{number}" for number in range(10)]
+    asks = [
+        {"ask": {"tool_name": "Bash", "tool_use_id": id_}, "id": id_, "wait": False} for id_ in ids
+    ]
+    fake = fake_cli([*asks, *({"await": id_} for id_ in ids), {"result": "done"}])
+    cli = await piped_cli(fake.command)
+    await cli.request(lambda e: e.request_id == "q9")
+    for id_ in reversed(ids):
+        cli.answer(cli.connection.pending[id_], Deny(f"no to {id_}"))
+    await cli.result()
+    said = [block.content for m in cli.messages(User) for block in m.message.content]  # type: ignore[union-attr]
+    assert said == [f"no to {id_}" for id_ in ids]
+
+
+async def test_a_scenario_can_wait_for_what_the_controller_asks(
+    fake_cli: MakeFake, piped_cli: Start
+) -> None:
+    steps = [{"say": "working"}, {"await_request": "interrupt"}, {"result": {"subtype": "stopped"}}]
+    cli = await piped_cli(fake_cli(steps).command)
+    await cli.message(Assistant)
+    await cli.ask(McpStatus())
+    assert not cli.messages(Result)
+    await cli.ask(Interrupt())
+    assert (await cli.result()).subtype == "stopped"
+
+
+@pytest.mark.parametrize("waiting", [{"prompt": True}, {"await_request": "interrupt"}])
+async def test_stdin_that_is_closed_where_more_is_due_ends_it_with_0(
+    fake_cli: MakeFake, piped_cli: Start, waiting: dict[str, Any]
+) -> None:
+    cli = await piped_cli(
+        fake_cli([{"repeat": 2, "steps": [waiting]}, {"result": "never"}]).command
+    )
+    cli.close_stdin()
+    assert await cli.exit_code() == 0
+    assert not cli.messages(Result)
+
+
+async def test_stdin_that_is_closed_with_a_permission_pending_fails_it_and_goes_on(
+    fake_cli: MakeFake, piped_cli: Start
+) -> None:
+    cli = await piped_cli(fake_cli([{"ask": {"tool_name": "Bash"}}, {"result": "went on"}]).command)
+    await cli.request()
+    cli.close_stdin()
+    assert (await cli.result()).result == "went on"
+
+
+async def test_to_await_what_was_never_asked_is_a_mistake(
+    fake_cli: MakeFake, piped_cli: Start
+) -> None:
+    cli = await piped_cli(fake_cli([{"await": "nobody"}]).command)
+    assert await cli.exit_code() == 2
+    assert "nothing was asked with this id" in cli.stderr
+
+
 async def test_replies_to_the_controllers_requests_can_be_scripted(
     fake_cli: MakeFake, piped_cli: Start
 ) -> None:
     replies = {"get_usage": {"error": "not today", "error_code": "closed"}, "mcp_status": None}
     cli = await piped_cli(fake_cli([{"prompt": True}], replies=replies).command)
     assert await cli.ask(GetUsage()) == Failure("not today", "closed")
-    with pytest.raises(Timeout, match="an answer to McpStatus did not come"):
+    with pytest.raises(TimedOut, match="an answer to McpStatus did not come"):
         await cli.ask(McpStatus(), 0.2)
 
 
@@ -241,8 +300,26 @@ async def test_a_malformed_line_ends_it_as_it_ends_a_real_one(
         ([{"big": True}], "step 1: 'big' takes int, not True"),
         ([{"die": "SIGNOPE"}], "step 1: 'SIGNOPE' is not a signal's name"),
         ([{"ignore": ["SIGTERM", 4]}], "step 1: 4 is not a signal's name"),
-        ([{"repeat": 2, "steps": [{"x": 1}]}], "step 1: step 1: unknown verb 'x'"),
-        ([{"repeat": 2}], "step 1: a scenario is a list of steps"),
+        ([{"ignore": ["SIGKILL"]}], "step 1: SIGKILL can't be ignored"),
+        ([{"die": "SIG_IGN"}], "step 1: 'SIG_IGN' is not a signal's name"),
+        ([{"repeat": 2, "steps": [{"x": 1}]}], "step 1, step 1: unknown verb 'x'"),
+        ([{"repeat": 2}], "step 1: 'repeat' needs \"steps\""),
+        ([{"say": "a", "wait": True}], "step 1: 'wait' does not go with 'say'"),
+        ([{"ask": {"tool_name": "B"}, "wiat": True}], "step 1: unknown verb 'wiat'; known: "),
+        ([{"ask": {"tool_name": "B"}, "wait": "no"}], "step 1: 'wait' takes true or false"),
+        ([{"ask": {"tool_name": "B"}, "id": 5}], "step 1: 'id' takes a string"),
+        ([{"ask": {}}], "step 1: 'ask' needs a tool_name"),
+        ([{"partial": "x", "chunk": 0}], "step 1: 'chunk' takes a number of 1 or more"),
+        ([{"tear": {}, "pieces": "many"}], "step 1: 'pieces' takes a number of 1 or more"),
+        ([{"stall": -1}], "step 1: 'stall' takes a number of 0 or more"),
+        ([{"say": "\ud83d"}], "step 1: 'say' has half a character in it"),
+        ([{"bytes": "@@@"}], "step 1: 'bytes' takes base64"),
+        ([{"spawn": {"seconds": "x"}}], "step 1: 'spawn' takes seconds and new_session"),
+        ([{"exit": 300}], "step 1: 'exit' takes 0 to 255"),
+        ([{"prompt": False}], "step 1: 'prompt' takes true, or words"),
+        ([{"close_stdout": False}], "step 1: 'close_stdout' takes true"),
+        ({"steps": [], "version": 5}, "'version' takes str, not 5"),
+        ({"steps": [], "replies": {"x": 5}}, "the reply to 'x' is an object, or null for never"),
     ],
 )
 def test_a_mistake_in_a_scenario_is_named(scenario: Any, why: str) -> None:

@@ -96,6 +96,26 @@ def test_what_npm_can_not_do_is_told(npm: Path, tmp_path: Path, script: str, why
     assert list((tmp_path / "cli").iterdir()) == [tmp_path / "cli" / "1.2.3.lock"]
 
 
+def test_a_script_is_run_by_node_wherever_node_is(npm: Path, tmp_path: Path) -> None:
+    write(npm, GOOD.replace("/bin/sh", "/usr/bin/env node"))
+    npm.with_name("node").write_text("#!/bin/sh\necho '1.2.3 (Claude Code)'\n")
+    cli = install_cli("1.2.3", str(tmp_path / "cache"))
+    assert cli.command[0] == str(npm.with_name("node"))
+
+
+def test_what_a_killed_installation_left_is_cleaned_up(npm: Path, tmp_path: Path) -> None:
+    left = tmp_path / "cli" / "1.2.3-abcd"
+    left.mkdir(parents=True)
+    install_cli("1.2.3", tmp_path)
+    assert not left.exists()
+
+
+def test_a_cache_that_can_not_be_used_is_told(npm: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CliUnavailable, match=r"can't be used: .*BRIDLE_CACHE names another"):
+        install_cli("1.2.3", tmp_path / "file")
+
+
 def test_without_npm_the_error_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +161,8 @@ def test_the_command_line_tells_what_it_has_and_what_is_wrong(npm: Path, tmp_pat
     for versions, code, words in (
         (["1.2.3"], 0, "Claude Code 1.2.3: "),
         (["latest"], 1, "'latest' is not a version"),
+        ([], 2, "usage: python -m bridle.testing.install VERSION"),
+        (["--help"], 2, "usage: python -m bridle.testing.install VERSION"),
     ):
         done = subprocess.run(
             [sys.executable, "-m", "bridle.testing.install", *versions],

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
-from bridle.errors import KitError
-from bridle.protocol import Allow, RequestUnreadable
+from bridle.errors import InvalidAnswer, KitError, TimedOut
+from bridle.protocol import Allow, HookOutput, RequestReceived, RequestUnreadable
+from bridle.protocol.control import Answer
+from bridle.protocol.messages import Assistant
 from bridle.protocol.requests import Initialize
-from bridle.testing import FakeCli, PipedCli, Timeout
+from bridle.testing import FakeCli, InstalledCli, PipedCli
 
 MakeFake = Callable[..., FakeCli]
 Start = Callable[..., Awaitable[PipedCli]]
@@ -23,7 +27,9 @@ async def test_what_does_not_come_is_a_timeout_with_the_last_words(
 ) -> None:
     steps = [{"stderr": "thinking hard\n"}, {"say": "Hi."}, {"prompt": True}]
     cli = await piped_cli(fake_cli(steps).command)
-    with pytest.raises(Timeout, match=r"did not come in 0\.3 s; its last events: MessageReceived"):
+    with pytest.raises(
+        TimedOut, match=r"did not come in 0\.3 s; its last events: Assistant; pending"
+    ):
         await cli.result(limit=0.3)
 
 
@@ -60,6 +66,83 @@ async def test_a_responder_answers_at_once_and_leaves_what_it_does_not_want(
     assert (await cli.result()).result == "done"
 
 
+async def test_what_was_passed_over_is_named_when_it_is_waited_for(
+    fake_cli: MakeFake, piped_cli: Start
+) -> None:
+    steps = [{"ask": {"tool_name": "Bash"}, "wait": False}, {"say": "Hi."}, {"prompt": True}]
+    cli = await piped_cli(fake_cli(steps).command)
+    await cli.message(Assistant)
+    assert cli.said() == ["Hi."]
+    with pytest.raises(TimedOut, match=r"1 such came before .*pending: CanUseTool"):
+        await cli.request(limit=0.2)
+
+
+@pytest.mark.parametrize("mistake", ["raises", "answers wrongly"])
+async def test_what_goes_wrong_in_a_responder_comes_out_of_the_next_wait_and_denies(
+    fake_cli: MakeFake, tmp_path: Path, mistake: str
+) -> None:
+    def respond(_: RequestReceived) -> Answer:
+        if mistake == "raises":
+            raise ZeroDivisionError("the responder's own")
+        return HookOutput()
+
+    fake = fake_cli([{"ask": {"tool_name": "Bash"}, "id": "q"}, {"prompt": True}])
+    wrong = ZeroDivisionError if mistake == "raises" else InvalidAnswer
+    cli = PipedCli(fake.command, env=dict(os.environ), cwd=tmp_path, respond=respond)
+    await cli.__aenter__()
+    with pytest.raises(wrong):
+        await cli.result(limit=10)
+    with pytest.raises(wrong):
+        await cli.__aexit__(None)
+    told = fake.answer_to("q")
+    assert told
+    assert "the responder failed" in told["error"]
+
+
+def spawned_by(fake: FakeCli) -> psutil.Process:
+    return psutil.Process(next(e["spawned"] for e in fake.report() if "spawned" in e))
+
+
+def is_gone(process: psutil.Process) -> bool:
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+async def test_what_a_dead_cli_has_left_behind_is_ended(fake_cli: MakeFake, tmp_path: Path) -> None:
+    fake = fake_cli([{"spawn": {"seconds": 600}}, {"die": "SIGKILL"}])
+    async with PipedCli(fake.command, env=dict(os.environ), cwd=tmp_path) as cli:
+        assert await cli.exit_code() == -9
+        spawned = spawned_by(fake)
+        assert not is_gone(spawned)
+    assert is_gone(spawned)
+
+
+async def test_a_cancelled_exit_still_leaves_nothing_behind(
+    fake_cli: MakeFake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridle.testing.pipe.EXIT_SECONDS", 0.3)
+    fake = fake_cli([{"spawn": {"seconds": 600}}, {"stall": 600}])
+    cli = PipedCli(fake.command, env=dict(os.environ), cwd=tmp_path)
+    await cli.__aenter__()
+    await cli.expect(lambda _: True)
+    leaving = asyncio.create_task(cli.__aexit__(None))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    assert is_gone(spawned_by(fake))
+    assert not psutil.pid_exists(cli.process.pid)
+
+
+async def test_leaving_does_not_wait_for_a_grandchild_that_holds_the_pipe(
+    tmp_path: Path,
+) -> None:
+    command = ["/bin/sh", "-c", "sleep 600 & exit 0"]
+    start = time.monotonic()
+    async with PipedCli(command, env=dict(os.environ), cwd=tmp_path, arguments=()):
+        pass
+    assert time.monotonic() - start < 2.5
+
+
 async def test_leaving_ends_a_cli_that_does_not_end_by_itself(
     fake_cli: MakeFake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,10 +151,34 @@ async def test_leaving_ends_a_cli_that_does_not_end_by_itself(
     fake = fake_cli(steps)
     async with PipedCli(fake.command, env=dict(os.environ), cwd=tmp_path) as cli:
         await cli.expect(lambda _: True)
-        spawned = psutil.Process(next(e["spawned"] for e in fake.report() if "spawned" in e))
+        spawned = spawned_by(fake)
         pid = cli.process.pid
     assert not psutil.pid_exists(pid)
-    assert not spawned.is_running() or spawned.status() == psutil.STATUS_ZOMBIE
+    assert is_gone(spawned)
+
+
+@pytest.mark.parametrize("command", ["claude", []])
+def test_a_command_that_is_no_list_is_told(command: list[str], tmp_path: Path) -> None:
+    with pytest.raises(KitError, match="a command is a list"):
+        PipedCli(command, env={}, cwd=tmp_path)
+
+
+async def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(KitError, match="there is no such folder"):
+        await PipedCli(["true"], env={}, cwd=tmp_path / "none").__aenter__()
+
+
+async def test_a_cli_that_closes_its_output_and_stays_is_told(
+    fake_cli: MakeFake, piped_cli: Start
+) -> None:
+    cli = await piped_cli(fake_cli([{"close_stdout": True}]).command)
+    with pytest.raises(TimedOut, match="closed its output and did not end"):
+        await cli.exit_code(limit=0.3)
+
+
+async def test_an_installed_cli_brings_its_version(fake_cli: MakeFake, piped_cli: Start) -> None:
+    cli = await piped_cli(InstalledCli("2.0.75", fake_cli([]).command), flags=["--model", "x"])
+    assert cli.connection.capabilities.version == "2.0.75"
 
 
 async def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_the_fixtures_work_for_users_and_a_missing_npm_skips_with_one_clear_line
             "--bridle-cli=2.0.75",
         ],
         cwd=tmp_path,
-        env={**env, "PATH": str(tmp_path)},
+        env={**env, "PATH": str(tmp_path), "BRIDLE_CACHE": str(tmp_path / "cache")},
         capture_output=True,
         text=True,
         timeout=60,

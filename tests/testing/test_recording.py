@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -99,6 +100,52 @@ async def test_more_than_was_recorded_is_told(recording: Path, piped_cli: Start)
     cli.prompt("and another thing")
     assert await cli.exit_code() == 3
     assert "where nothing was due" in cli.stderr
+
+
+async def test_a_crash_is_played_back_as_it_was(
+    fake_cli: MakeFake, tmp_path: Path, piped_cli: Start
+) -> None:
+    fake = fake_cli([{"say": "Hi."}, {"raw": '{"type":"as'}, {"die": "SIGKILL"}])
+    with Recorder(str(tmp_path / "crash.ndjson")) as recorder:
+        async with PipedCli(fake.command, env={}, cwd=tmp_path, recorder=recorder) as cli:
+            assert await cli.exit_code() == -9
+    assert [entry.torn for entry in load_recording(recorder.path) if entry.dir == "out"] == [
+        False,
+        True,
+    ]
+    again = await piped_cli(Replay(str(recorder.path)).command)
+    assert await again.exit_code() == -9
+    assert [e.raw for e in again.events[:-1]] == [e.raw for e in cli.events[:-1]]  # type: ignore[union-attr]
+
+
+async def test_lines_of_any_length_and_with_cr_inside_are_recorded(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "odd.ndjson") as recorder:
+        recorder.received(b'{"type":"x",\r"a":1}\n{"half')
+        recorder.received(b'":"' + b"x" * 100_000 + b'"}\n')
+    first, second = load_recording(recorder.path)
+    assert first.line == b'{"type":"x",\r"a":1}'
+    assert len(second.line) > 100_000
+    recorder.close()
+
+
+async def test_another_id_than_the_learnt_one_is_told(tmp_path: Path, piped_cli: Start) -> None:
+    ask = {"type": "control_request", "request_id": "req_1_old", "request": {"subtype": "x"}}
+    take_back = {"type": "control_cancel_request", "request_id": "req_1_old"}
+    with Recorder(tmp_path / "ids.ndjson") as recorder:
+        for message in (ask, take_back):
+            recorder.sent(json.dumps(message).encode() + b"\n")
+    for id_, code in (("req_1_new", 0), ("req_9_wrong", 3)):
+        cli = await piped_cli(Replay(recorder.path).command)
+        for message, its_id in ((ask, "req_1_new"), (take_back, id_)):
+            cli.write(json.dumps({**message, "request_id": its_id}).encode() + b"\n")
+        cli.close_stdin()
+        assert await cli.exit_code() == code
+
+
+def test_a_place_that_can_not_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidScript, match="can't record to"):
+        Recorder(tmp_path / "file" / "x").__enter__()
 
 
 def test_what_is_not_a_recording_is_named_by_its_line(tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from bridle.errors import InvalidScript, PortInUse, UnexpectedTraffic
+from bridle.errors import InvalidScript, KitError, PortInUse, UnexpectedTraffic
 from bridle.testing import (
     Conversation,
     Hold,
@@ -120,6 +121,63 @@ async def test_errors_of_the_api_are_told_as_the_api_tells_them() -> None:
         assert status == 429
         assert error["error"] == {"type": "rate_limit_error", "message": "slow down"}
         assert (await post(model, request()))[0] == 200
+
+
+async def test_an_error_can_come_late_or_in_the_middle_of_a_stream() -> None:
+    hold = Hold()
+    late, middle = Turn(hold, fail(500, "late")), Turn("said", fail(529, "broke off"))
+    async with ScriptedModel([late, middle, middle]) as model:
+        answer = asyncio.create_task(post(model, request(stream=True)))
+        await asyncio.wait_for(hold.reached.wait(), 10)
+        hold.release()
+        assert (await answer)[0] == 500
+        events = await stream(model, request())
+        assert events[-1]["error"] == {"type": "overloaded_error", "message": "broke off"}
+        assert (await post(model, request()))[0] == 529
+
+
+async def test_an_answer_in_one_piece_waits_and_breaks_as_a_stream_does() -> None:
+    hold = Hold()
+    async with ScriptedModel([Turn(hold, "said"), Turn("never", drop())]) as model:
+        answer = asyncio.create_task(post(model, request()))
+        await asyncio.wait_for(hold.reached.wait(), 10)
+        assert not answer.done()
+        hold.release()
+        assert (await answer)[0] == 200
+        with pytest.raises(http.client.RemoteDisconnected):
+            await post(model, request())
+
+
+async def test_a_matcher_that_raises_is_told_and_not_a_silent_hang() -> None:
+    model = ScriptedModel([Turn("x", when=lambda r: r.body["no such key"])])
+    await model.__aenter__()
+    assert (await post(model, request()))[0] == 400
+    assert (await post(model, request()))[0] == 400
+    assert model.problems == ["the script failed: KeyError('no such key')"]
+    with pytest.raises(UnexpectedTraffic, match="KeyError"):
+        await model.__aexit__(None)
+
+
+async def test_a_client_that_does_not_read_does_not_keep_the_model_from_ending() -> None:
+    hold = Hold()
+    async with ScriptedModel([Turn(hold, text("x" * 30_000_000, chunk=1_000_000))]) as model:
+        port = int(model.base_url.rsplit(":", 1)[1])
+        body = json.dumps(request(stream=True)).encode()
+        _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        head = f"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        await asyncio.wait_for(hold.reached.wait(), 10)
+        hold.release()
+        leaving = time.monotonic()
+    assert time.monotonic() - leaving < 5
+    writer.transport.abort()
+
+
+def test_what_is_no_port_and_an_address_before_its_time_are_told() -> None:
+    with pytest.raises(KitError, match="a port is a number from 0"):
+        ScriptedModel(["x"], port=70_000)
+    with pytest.raises(KitError, match="is not running yet"):
+        _ = ScriptedModel(["x"]).base_url
 
 
 async def test_a_dropped_connection_breaks_in_the_middle_of_the_answer() -> None:
@@ -289,9 +347,18 @@ async def test_the_environment_is_made_of_nothing_that_was_inherited(
         (ScriptedModel, "needs a script"),
         (Turn, "needs at least one piece"),
         (lambda: Turn(cast(str, 5)), "holds strings and pieces"),
-        (lambda: Turn("a", fail(500)), "must come first"),
+        (lambda: Turn(fail(500), "a"), "nothing can follow"),
+        (lambda: Turn("a", when=cast(Any, "x")), "takes a matcher"),
+        (lambda: Conversation(["a"], when=cast(Any, "x")), "takes a matcher"),
+        (lambda: ScriptedModel("Hello"), "a list of Turns or strings, not 'Hello'"),
+        (lambda: ScriptedModel(cast(Any, Turn("x"))), "a list of Turns or strings"),
+        (lambda: fail(cast(int, "529")), "400 to 599"),
+        (lambda: pause(-1), "0 or more"),
+        (lambda: tool_use(""), "takes a tool's name"),
+        (lambda: tool_use("B", cast(Any, 5)), "takes a tool's name"),
+        (lambda: text(cast(str, 5)), "takes a string"),
         (lambda: fail(200), "400 to 599"),
-        (lambda: text("x", chunk=0), "chunk of 1 or more"),
+        (lambda: text("x", chunk=0), "a chunk of 1 or more"),
         (lambda: block(text="x"), "needs a type"),
         (lambda: Conversation([cast(str, 5)]), "a list of Turns or strings"),
     ],

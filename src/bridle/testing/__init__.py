@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .install import InstalledCli, install_cli
     from .model import ScriptedModel
     from .model_request import ModelRequest
-    from .pipe import PipedCli, Timeout
+    from .pipe import PipedCli
     from .recording import Entry, Recorder, load_recording
     from .replay import Replay
     from .script import (
@@ -41,7 +41,7 @@ _HOME = {
     "install": ["InstalledCli", "install_cli"],
     "model": ["ScriptedModel"],
     "model_request": ["ModelRequest"],
-    "pipe": ["PipedCli", "Timeout"],
+    "pipe": ["PipedCli"],
     "recording": ["Entry", "Recorder", "load_recording"],
     "replay": ["Replay"],
     "script": [
@@ -74,7 +74,6 @@ __all__ = [
     "Recorder",
     "Replay",
     "ScriptedModel",
-    "Timeout",
     "Turn",
     "block",
     "cli_environment",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import sys
 import tempfile
 from contextlib import ExitStack
@@ -19,7 +20,7 @@ from ..protocol.content import Text, tool_output
 from ..protocol.control import CanUseTool
 from ..protocol.events import MessageReceived, RequestReceived
 from ..protocol.messages import Assistant, Result, User
-from ..protocol.permissions import Allow, Deny
+from ..protocol.permissions import Allow, Decision, Deny
 from ..protocol.requests import Initialize
 from .install import InstalledCli, install_cli
 from .model import ScriptedModel
@@ -63,21 +64,21 @@ def show_block(block: Block) -> None:
             say("tool", words or "(no output)")
 
 
-async def watch(child: PipedCli, deny: bool) -> None:
+async def watch(child: PipedCli, decision: Decision) -> None:
     """Show what the agent says as it comes, and decide what it asks, to the end of the turn."""
     while True:
         event = await child.expect(lambda _: True)
         if isinstance(event, RequestReceived) and isinstance(event.request, CanUseTool):
             asked = f"asked whether {event.request.tool_name} may run"
-            say("bridle", f"{asked}: {'denied' if deny else 'allowed'}")
-            child.answer(event, Deny("The demo was started with --deny.") if deny else Allow())
+            say("bridle", f"{asked}: {'allowed' if isinstance(decision, Allow) else 'denied'}")
+            child.answer(event, decision)
         elif isinstance(event, MessageReceived):
             show(event.message)
             if isinstance(event.message, Result):
                 return
 
 
-async def demo(cli: InstalledCli, deny: bool, record: Path | None) -> bool:
+async def demo(cli: InstalledCli, decision: Decision, record: Path | None) -> bool:
     """Whether the tool ran, which is to be whether it was allowed."""
     with tempfile.TemporaryDirectory(prefix="bridle-demo-") as folder, ExitStack() as stack:
         work = Path(folder) / "work"
@@ -86,7 +87,7 @@ async def demo(cli: InstalledCli, deny: bool, record: Path | None) -> bool:
         async with (
             ScriptedModel(SCRIPT) as model,
             PipedCli(
-                cli.command,
+                cli,
                 env=model.environment(Path(folder) / "home"),
                 cwd=work,
                 recorder=recorder,
@@ -95,7 +96,7 @@ async def demo(cli: InstalledCli, deny: bool, record: Path | None) -> bool:
             await child.ask(Initialize())
             say("you", PROMPT)
             child.prompt(PROMPT)
-            await watch(child, deny)
+            await watch(child, decision)
         greeting = work / "greeting.txt"
         say("file", greeting.read_text().strip() if greeting.exists() else "was not written")
         return greeting.exists()
@@ -108,12 +109,19 @@ def main() -> int:
     parser.add_argument("--deny", action="store_true", help="deny the tool instead of allowing it")
     parser.add_argument("--record", type=Path, metavar="FILE", help="keep the wire in this file")
     options = parser.parse_args()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     try:
         cli = install_cli(options.version, tell=lambda words: say("bridle", words))
         say("bridle", f"Claude Code {cli.version} against a scripted model on 127.0.0.1")
-        ran = asyncio.run(demo(cli, options.deny, options.record))
+        decision = Deny("The demo was started with --deny.") if options.deny else Allow()
+        ran = asyncio.run(demo(cli, decision, options.record))
     except BridleError as error:
         sys.stderr.write(f"bridle: {error}\n")
+        return 1
+    except BrokenPipeError:
+        # Whoever read what we say has gone; there is nobody to tell.
+        sys.stderr.close()
         return 1
     return 0 if ran is not options.deny else 1
 

@@ -11,7 +11,7 @@ import msgspec
 
 from ..errors import InvalidScript
 from . import fake_claude
-from .fake_claude import mistake_in
+from .scenario import mistake_in
 
 
 class FakeCli:

@@ -2,9 +2,9 @@
 
     python -m bridle.testing.fake_claude --scenario FILE [the real CLI's flags, ignored]
 
-Owns one process's side of the wire; imports the standard library alone, so that it starts in a
-few milliseconds. The scenario is JSON: a list of steps, or {"steps": […], "version", "session_id",
-"replies"}. A step is an object with one verb; `VERBS` below lists them, docs/testing.md shows them.
+Owns one process's side of the wire; imports the standard library alone, so that it starts as fast
+as Python does. The scenario is JSON: a list of steps, or {"steps": […], "version", "session_id",
+"replies"}. A step is an object with one verb: `scenario.VERBS` lists them, docs/testing.md too.
 
 While it waits it answers the controller's requests: by `replies` ({subtype: response}, where null
 means never, and {"error": …} an error), else with an empty success. Everything that it is told
@@ -31,63 +31,6 @@ READ_SIZE = 1 << 16
 FOREVER = 1e9
 CWD = os.getcwd()  # noqa: PTH109
 
-#: Every verb, with the types that its argument may have.
-VERBS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(["init", "tool_use", "message", "tear", "spawn"], (dict,)),
-    **dict.fromkeys(["ask", "hook", "mcp", "request"], (dict,)),
-    **dict.fromkeys(["say", "partial", "await", "cancel", "raw", "bytes", "stderr", "die"], (str,)),
-    **dict.fromkeys(["nonsense", "big", "exit", "repeat"], (int,)),
-    **dict.fromkeys(["pause", "stall"], (int, float)),
-    "prompt": (bool, str),
-    "result": (str, dict),
-    "ignore": (list,),
-    "close_stdout": (bool,),
-}
-#: What may stand beside a verb.
-MODIFIERS = {"id", "wait", "pieces", "delay", "chunk", "steps"}
-SETTINGS = {"steps", "version", "session_id", "replies"}
-
-
-def mistake_in(scenario: Any) -> str | None:
-    """What is wrong with a scenario, in a sentence; None if nothing is."""
-    if isinstance(scenario, dict):
-        unknown = sorted(set(scenario) - SETTINGS)
-        if unknown or "steps" not in scenario:
-            what = f"unknown setting {unknown[0]!r}" if unknown else "it has no steps"
-            return f"{what}; a scenario has: {', '.join(sorted(SETTINGS))}"
-        return mistake_in(scenario["steps"])
-    if not isinstance(scenario, list):
-        return "a scenario is a list of steps, or an object with steps in it"
-    for number, step in enumerate(scenario, 1):
-        wrong = _mistake_in_step(step)
-        if wrong:
-            return f"step {number}: {wrong}"
-    return None
-
-
-def _mistake_in_step(step: Any) -> str | None:
-    if not isinstance(step, dict):
-        return f'a step is an object with one verb, such as {{"say": "hello"}}, not {step!r}'
-    verbs = [key for key in step if key not in MODIFIERS]
-    unknown = [key for key in verbs if key not in VERBS]
-    if unknown:
-        return f"unknown verb {unknown[0]!r}; known: {', '.join(VERBS)}"
-    if len(verbs) != 1:
-        return f"a step has one verb, not {len(verbs)}: {', '.join(verbs) or 'none'}"
-    verb = verbs[0]
-    kinds = VERBS[verb]
-    value = step[verb]
-    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        expected = " or ".join(kind.__name__ for kind in kinds)
-        return f"{verb!r} takes {expected}, not {value!r}"
-    if verb in ("die", "ignore"):
-        names = value if isinstance(value, list) else [value]
-        bad = [name for name in names if not hasattr(signal, str(name))]
-        return f"{bad[0]!r} is not a signal's name, such as SIGTERM" if bad else None
-    if verb == "repeat":
-        return mistake_in(step.get("steps"))
-    return None
-
 
 class FakeClaude:
     """Plays one scenario over stdin and stdout."""
@@ -103,14 +46,20 @@ class FakeClaude:
         self.prompts: list[Json] = []
         self.answers: dict[str, Json] = {}
         self.hooks: dict[str, list[Json]] = {}
+        self.requests: list[Json] = []
+        self.asked: dict[str, Json] = {}
         self.said = 0
+        #: Stdin was closed while a step waited for more: a real CLI would end here too.
+        self.is_starved = False
         self.step: Json = {}
 
     def play(self, steps: list[Json]) -> None:
         for step in steps:
-            verb = next(key for key in step if key not in MODIFIERS)
             self.step = step
+            verb = next(key for key in step if hasattr(self, f"do_{key}"))
             getattr(self, f"do_{verb}")(step[verb])
+            if self.eof and self.is_starved:
+                return
 
     # --- speaking
 
@@ -180,15 +129,15 @@ class FakeClaude:
 
     def do_prompt(self, expected: bool | str) -> None:
         self.pump_until(lambda: bool(self.prompts))
+        if self.is_starved:
+            return
         prompt = self.prompts.pop(0)
         if isinstance(expected, str) and expected not in json.dumps(prompt, ensure_ascii=False):
             fatal(f"expected a prompt with {expected!r}, was sent {json.dumps(prompt)[:300]}", 3)
 
     def do_ask(self, request: Json) -> None:
         known = {"subtype": "can_use_tool", "input": {}, "tool_use_id": "toolu_fake"}
-        answer = self.ask({**known, **request})
-        if answer is not None:
-            self.tool_result({**known, **request}, answer)
+        self.ask({**known, **request})
 
     def tool_result(self, request: Json, answer: Json) -> None:
         """What a real CLI would say after such an answer; the input that it got is the output."""
@@ -222,19 +171,28 @@ class FakeClaude:
     def do_request(self, request: Json) -> None:
         self.ask(request)
 
-    def ask(self, request: Json) -> Json | None:
-        id_ = str(self.step.get("id") or f"fake-{len(self.answers) + 1}-{os.urandom(4).hex()}")
+    def ask(self, request: Json) -> None:
+        id_ = str(self.step.get("id") or f"fake-{len(self.asked) + 1}-{os.urandom(4).hex()}")
+        self.asked[id_] = request
         self.send({"type": "control_request", "request_id": id_, "request": request})
         if self.step.get("wait", True):
-            return self.wait_for(id_)
-        return None
+            self.do_await(id_)
 
     def do_await(self, id_: str) -> None:
-        self.wait_for(id_)
-
-    def wait_for(self, id_: str) -> Json:
+        if id_ not in self.asked:
+            fatal(f"can't await {id_!r}: nothing was asked with this id", 2)
         self.pump_until(lambda: id_ in self.answers)
-        return self.answers.get(id_, {"error": "stdin was closed before an answer came"})
+        # A real one goes on as well: it fails the request and lets the model go on.
+        self.is_starved = False
+        answer = self.answers.get(id_, {"error": "stdin was closed before an answer came"})
+        if self.asked[id_]["subtype"] == "can_use_tool":
+            self.tool_result(self.asked[id_], answer)
+
+    def do_await_request(self, subtype: str) -> None:
+        """Wait until the controller has asked this; it was answered as `replies` say."""
+        self.pump_until(lambda: any(asked["subtype"] == subtype for asked in self.requests))
+        found = [at for at, asked in enumerate(self.requests) if asked["subtype"] == subtype]
+        del self.requests[: found[0] + 1 if found else 0]
 
     def do_cancel(self, id_: str) -> None:
         self.send({"type": "control_cancel_request", "request_id": id_})
@@ -317,6 +275,7 @@ class FakeClaude:
     def pump_until(self, done: Callable[[], bool]) -> None:
         while not done() and not self.eof:
             self.pump(FOREVER, once=True)
+        self.is_starved = not done()
 
     def pump(self, seconds: float, once: bool = False) -> None:
         """Read and answer for so long, or until something has come."""
@@ -334,19 +293,22 @@ class FakeClaude:
         *lines, self.buffer = (self.buffer + data).split(b"\n")
         for line in lines:
             try:
-                message = json.loads(line)
-                kind = message["type"]
+                self.told(json.loads(line))
             except (ValueError, KeyError, TypeError):
                 # So do the real ones.
                 fatal(f"Error parsing streaming input line: {line[:200]!r}", 1)
-            self.report(told=message)
-            if kind == "user":
-                self.prompts.append(message)
-            elif kind == "control_response":
-                response = message["response"]
-                self.answers.setdefault(response["request_id"], response)
-            elif kind == "control_request":
-                self.reply(message["request_id"], message["request"])
+
+    def told(self, message: Json) -> None:
+        kind = message["type"]
+        self.report(told=message)
+        if kind == "user":
+            self.prompts.append(message)
+        elif kind == "control_response":
+            response = message["response"]
+            self.answers.setdefault(response["request_id"], response)
+        elif kind == "control_request":
+            self.requests.append(message["request"])
+            self.reply(message["request_id"], message["request"])
 
     def reply(self, id_: str, request: Json) -> None:
         subtype = request["subtype"]
@@ -369,7 +331,21 @@ def fatal(text: str, code: int) -> NoReturn:
 
 
 def option(name: str) -> str | None:
-    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv[:-1] else None
+    for at, word in enumerate(sys.argv):
+        if word.startswith(f"{name}="):
+            return word.partition("=")[2]
+        if word == name and at + 1 < len(sys.argv):
+            return sys.argv[at + 1]
+    return None
+
+
+def mistake(scenario: Any) -> str | None:
+    try:
+        from .scenario import mistake_in
+    except ImportError:
+        # Run by its path, it was started by `FakeCli`, which has checked the scenario.
+        return None
+    return mistake_in(scenario)
 
 
 def main() -> None:
@@ -381,7 +357,7 @@ def main() -> None:
             scenario = json.load(file)
     except (OSError, ValueError) as error:
         fatal(f"can't read the scenario {path}: {error}", 2)
-    wrong = mistake_in(scenario)
+    wrong = mistake(scenario)
     if wrong:
         fatal(f"{path}: {wrong}", 2)
     scenario = scenario if isinstance(scenario, dict) else {"steps": scenario}
@@ -392,7 +368,7 @@ def main() -> None:
     fake.report(argv=sys.argv[1:], pid=os.getpid())
     fake.play(fake.steps)
     # Like a real one: it waits for more until its stdin is closed.
-    fake.pump_until(lambda: False)
+    fake.pump_until(lambda: fake.eof)
 
 
 if __name__ == "__main__":

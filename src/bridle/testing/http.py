@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Self
 
 import h11
 from msgspec import Struct
 
-from ..errors import PortInUse
+from ..errors import KitError, PortInUse
 
 READ_SIZE = 64 * 1024
+HIGHEST_PORT = 65535
 
 
 class HttpRequest(Struct):
@@ -29,7 +30,7 @@ class HttpRequest(Struct):
 
 class HttpResponse(Struct):
     status: int
-    body: bytes | AsyncIterator[bytes]
+    body: bytes | AsyncGenerator[bytes, None]
     content_type: str = "application/json"
     headers: dict[str, str] = {}
 
@@ -45,6 +46,10 @@ class HttpServer:
     """Serves one handler while it is entered. Port 0 takes any free one."""
 
     def __init__(self, handler: Handler, port: int = 0) -> None:
+        if not 0 <= port <= HIGHEST_PORT:
+            raise KitError(
+                f"a port is a number from 0 (any free one) to {HIGHEST_PORT}, not {port}"
+            )
         self._handler = handler
         self._port = port
         self._server: asyncio.Server | None = None
@@ -52,7 +57,8 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        assert self._server, "the server has not been entered"
+        if self._server is None:
+            raise KitError("the server is not running yet: use it inside of `async with`")
         return int(self._server.sockets[0].getsockname()[1])
 
     async def __aenter__(self) -> Self:
@@ -81,14 +87,15 @@ class HttpServer:
         self._connections.add(task)
         try:
             await self._converse(reader, writer)
+            writer.close()
+            await writer.wait_closed()
         except (OSError, h11.RemoteProtocolError, ConnectionDropped, asyncio.CancelledError):
             # The client went away, or we did: either way there is nobody left to tell.
-            pass
+            return
         finally:
             self._connections.discard(task)
-            writer.close()
-            with contextlib.suppress(OSError, asyncio.CancelledError):
-                await writer.wait_closed()
+            # Not close(): that would wait for a client that does not read.
+            writer.transport.abort()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         http = h11.Connection(h11.SERVER)
@@ -134,8 +141,9 @@ async def _write_response(
     if isinstance(response.body, bytes):
         writer.write(http.send(h11.Data(data=response.body)) or b"")
     else:
-        async for piece in response.body:
-            writer.write(http.send(h11.Data(data=piece)) or b"")
-            await writer.drain()
+        async with contextlib.aclosing(response.body) as pieces:
+            async for piece in pieces:
+                writer.write(http.send(h11.Data(data=piece)) or b"")
+                await writer.drain()
     writer.write(http.send(h11.EndOfMessage()) or b"")
     await writer.drain()

@@ -51,7 +51,7 @@ def cache_folder() -> Path:
 
 
 def install_cli(
-    version: str, cache: Path | None = None, *, tell: Callable[[str], None] | None = None
+    version: str, cache: Path | str | None = None, *, tell: Callable[[str], None] | None = None
 ) -> InstalledCli:
     """The CLI of this version: from the cache, or installed now (seconds to a minute).
 
@@ -59,18 +59,25 @@ def install_cli(
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise CliUnavailable(f"{version!r} is not a version; give one such as '2.1.12'")
-    shelf = (cache or cache_folder()) / "cli"
-    shelf.mkdir(parents=True, exist_ok=True)
+    shelf = Path(cache or cache_folder()) / "cli"
     folder = shelf / version
-    with _locked(shelf / f"{version}.lock"):
-        found = _installed(folder)
-        if found:
-            return found
-        if tell:
-            tell(f"installing Claude Code {version} into {shelf} (once)")
-        shutil.rmtree(folder, ignore_errors=True)
-        _install(version, folder)
-        found = _installed(folder)
+    try:
+        shelf.mkdir(parents=True, exist_ok=True)
+        with _locked(shelf / f"{version}.lock"):
+            found = _installed(folder)
+            if found:
+                return found
+            if tell:
+                tell(f"installing Claude Code {version} into {shelf} (once)")
+            # What an installation that was killed has left, and what is no longer whole.
+            for stale in [folder, *shelf.glob(f"{version}-*")]:
+                shutil.rmtree(stale, ignore_errors=True)
+            _install(version, folder)
+            found = _installed(folder)
+    except OSError as error:
+        raise CliUnavailable(
+            f"the cache {shelf} can't be used: {error}; BRIDLE_CACHE names another folder"
+        ) from error
     if found is None:
         raise CliUnavailable(f"{folder} was filled and is not readable; delete it and try again")
     return found
@@ -81,10 +88,18 @@ def _installed(folder: Path) -> InstalledCli | None:
         stamp = msgspec.json.decode((folder / STAMP).read_bytes(), type=_Stamp)
         program = folder / stamp.program
         if program.stat().st_size == stamp.size:
-            return InstalledCli(stamp.version, [str(program)])
+            return InstalledCli(stamp.version, _command(program))
     except (OSError, msgspec.DecodeError):
         pass
     return None
+
+
+def _command(program: Path) -> list[str]:
+    """A script is run by node, wherever node is; a native binary by itself."""
+    with program.open("rb") as file:
+        is_script = file.read(2) == b"#!" and b"node" in file.readline()
+    node = find_node() if is_script else None
+    return [node.node, str(program)] if node else [str(program)]
 
 
 def _install(version: str, folder: Path) -> None:
@@ -169,6 +184,9 @@ def _locked(path: Path) -> Iterator[None]:
 
 def main() -> int:
     """`python -m bridle.testing.install VERSION…`: have these versions in the cache."""
+    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
+        sys.stderr.write("usage: python -m bridle.testing.install VERSION…, such as 2.1.325\\n")
+        return 2
     for version in sys.argv[1:]:
         try:
             cli = install_cli(version, tell=_say)

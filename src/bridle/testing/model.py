@@ -6,8 +6,7 @@ Owns which turn answers which request, and the record of what was sent. Side cal
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -15,9 +14,9 @@ import msgspec
 
 from ..errors import InvalidScript, UnexpectedTraffic
 from .environment import cli_environment
-from .http import HttpRequest, HttpResponse, HttpServer
+from .http import ConnectionDropped, HttpRequest, HttpResponse, HttpServer
 from .model_request import ModelRequest, parse_request
-from .model_stream import count_tokens, whole_message, write_stream
+from .model_stream import count_tokens, wait_through, whole_message, write_stream
 from .script import Conversation, Fail, Turn
 from .side_calls import answer_side_call
 
@@ -39,18 +38,17 @@ class ScriptedModel:
         # A conversation that takes any request must not hide one that picks its own.
         self._conversations = sorted(given, key=lambda conversation: conversation.when is None)
         self._server = HttpServer(self._handle, port)
-        self._stack = AsyncExitStack()
         self._answered = 0
         self.requests: list[ModelRequest] = []
         self.side_calls: list[ModelRequest] = []
         self.problems: list[str] = []
 
     async def __aenter__(self) -> Self:
-        await self._stack.enter_async_context(self._server)
+        await self._server.__aenter__()
         return self
 
     async def __aexit__(self, kind: object, *_: object) -> None:
-        await self._stack.aclose()
+        await self._server.__aexit__()
         if kind is None:
             self.check()
 
@@ -63,9 +61,9 @@ class ScriptedModel:
         """How many turns were never asked for."""
         return sum(len(c.turns) - min(c.played, len(c.turns)) for c in self._conversations)
 
-    def environment(self, home: Path) -> dict[str, str]:
+    def environment(self, home: Path | str) -> dict[str, str]:
         """The environment for a CLI that talks to this model and keeps its files below `home`."""
-        return cli_environment(home, base_url=self.base_url)
+        return cli_environment(Path(home), base_url=self.base_url)
 
     def check(self) -> None:
         """Raise if the CLI sent something that the script had no answer for."""
@@ -73,6 +71,14 @@ class ScriptedModel:
             raise UnexpectedTraffic("; ".join(self.problems))
 
     async def _handle(self, request: HttpRequest) -> HttpResponse:
+        try:
+            return await self._respond(request)
+        except ConnectionDropped:
+            raise
+        except Exception as error:  # noqa: BLE001 - a matcher's mistake must not be a silent hang
+            return self._problem(f"the script failed: {error!r}")
+
+    async def _respond(self, request: HttpRequest) -> HttpResponse:
         path = request.path.partition("?")[0]
         if request.method == "HEAD" or path == "/":
             return HttpResponse(200, b"")
@@ -83,19 +89,19 @@ class ScriptedModel:
             return HttpResponse(200, msgspec.json.encode({"input_tokens": count_tokens(parsed)}))
         if path != "/v1/messages":
             return _error(404, "not_found_error", f"{path} is not scripted")
-        return self._answer(parsed)
-
-    def _answer(self, request: ModelRequest) -> HttpResponse:
-        side = answer_side_call(request)
+        side = answer_side_call(parsed)
         if side:
-            self.side_calls.append(request)
-            return self._send(side, request)
-        self.requests.append(request)
-        turn = self._choose(request)
-        if isinstance(turn, str):
-            self.problems.append(turn)
-            return _error(400, "invalid_request_error", turn)
-        return self._send(turn, request)
+            self.side_calls.append(parsed)
+            return await self._send(side, parsed)
+        self.requests.append(parsed)
+        turn = self._choose(parsed)
+        return self._problem(turn) if isinstance(turn, str) else await self._send(turn, parsed)
+
+    def _problem(self, words: str) -> HttpResponse:
+        # A CLI tries again and again; once is enough to say.
+        if words not in self.problems:
+            self.problems.append(words)
+        return _error(400, "invalid_request_error", words)
 
     def _choose(self, request: ModelRequest) -> Turn | str:
         """The turn that answers, or why there is none."""
@@ -103,21 +109,27 @@ class ScriptedModel:
             if conversation.when is None or conversation.when(request):
                 turn = conversation.next_turn()
                 if turn is None:
-                    return f"the script is over, and the CLI asks on: {request!r}"
+                    return (
+                        f"the script is over, and the CLI asks on: {request!r}; add a Turn, or "
+                        "answer the rest with Conversation(…, then=…)"
+                    )
                 if turn.when and not turn.when(request):
-                    return f"turn {conversation.played} does not expect {request!r}"
+                    return f"turn {conversation.played + 1} does not expect {request!r}"
+                conversation.played += 1
                 return turn
-        return f"no conversation is scripted for {request!r}"
+        return f"no conversation is scripted for {request!r}; add one whose `when` picks it"
 
-    def _send(self, turn: Turn, request: ModelRequest) -> HttpResponse:
+    async def _send(self, turn: Turn, request: ModelRequest) -> HttpResponse:
         self._answered += 1
         number = self._answered
         headers = {"request-id": f"req_scripted_{number:04d}"}
-        if turn.failure:
-            return _failure(turn.failure, headers)
-        if request.body.get("stream"):
-            body: AsyncIterator[bytes] = write_stream(turn, request, number)
+        if request.body.get("stream") and not turn.failure:
+            body = write_stream(turn, request, number)
             return HttpResponse(200, body, "text/event-stream", headers)
+        await wait_through(turn)
+        last = turn.pieces[-1]
+        if isinstance(last, Fail):
+            return _failure(last, headers)
         message = msgspec.json.encode(whole_message(turn, request, number))
         return HttpResponse(200, message, headers=headers)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
 import msgspec
@@ -14,6 +14,12 @@ from .script import Drop, Fail, Hold, Pause, Piece, RawBlock, Text, Thinking, To
 
 INPUT_TOKENS = 10
 OUTPUT_TOKENS = 20
+
+
+async def wait_through(turn: Turn) -> None:
+    """The pauses, holds and breaks of a turn whose answer comes in one piece."""
+    for piece in turn.pieces:
+        await _wait(piece)
 
 
 def whole_message(turn: Turn, request: ModelRequest, number: int) -> dict[str, Any]:
@@ -27,22 +33,22 @@ def whole_message(turn: Turn, request: ModelRequest, number: int) -> dict[str, A
     }
 
 
-async def write_stream(turn: Turn, request: ModelRequest, number: int) -> AsyncIterator[bytes]:
+async def write_stream(
+    turn: Turn, request: ModelRequest, number: int
+) -> AsyncGenerator[bytes, None]:
     """The answer as events, with the pauses, holds and breaks that the turn asks for."""
     yield _event("message_start", message=_shell(request, number))
     index = 0
     for piece in turn.pieces:
-        match piece:
-            case Pause():
-                await asyncio.sleep(piece.seconds)
-            case Hold():
-                await piece.pass_through()
-            case Drop():
-                raise ConnectionDropped
-            case _:
-                async for event in _write_block(piece, number, index):
-                    yield event
-                index += 1
+        if isinstance(piece, Pause | Hold | Drop):
+            await _wait(piece)
+        elif isinstance(piece, Fail):
+            yield _event("error", error={"type": piece.kind, "message": piece.message})
+            return
+        else:
+            async for event in _write_block(piece, number, index):
+                yield event
+            index += 1
     yield _event(
         "message_delta",
         delta={"stop_reason": turn.stop_reason, "stop_sequence": None},
@@ -54,6 +60,16 @@ async def write_stream(turn: Turn, request: ModelRequest, number: int) -> AsyncI
 def count_tokens(request: ModelRequest) -> int:
     """A plausible number: four bytes of JSON to a token."""
     return len(msgspec.json.encode(request.body)) // 4
+
+
+async def _wait(piece: Piece) -> None:
+    match piece:
+        case Pause():
+            await asyncio.sleep(piece.seconds)
+        case Hold():
+            await piece.pass_through()
+        case Drop():
+            raise ConnectionDropped
 
 
 async def _write_block(piece: Piece, number: int, index: int) -> AsyncIterator[bytes]:

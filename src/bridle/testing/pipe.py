@@ -7,24 +7,21 @@ leaving the `async with` leaves no process behind.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import secrets
 import signal
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-import psutil
-
-from ..errors import KitError
-from ..protocol.blocks import KnownBlock
+from ..errors import KitError, TimedOut
+from ..protocol.blocks import KnownBlock, TextBlock
 from ..protocol.connection import Connection
 from ..protocol.control import Answer
 from ..protocol.events import (
     Asked,
     Event,
     Failure,
-    LineOversized,
     MessageReceived,
     RequestReceived,
     RequestUnreadable,
@@ -32,9 +29,12 @@ from ..protocol.events import (
     StreamEnded,
     Success,
 )
-from ..protocol.messages import Message, Result
+from ..protocol.messages import Assistant, Message, Result
 from ..protocol.requests import OutboundRequest
+from ..protocol.unknown import Unknown
+from .install import InstalledCli
 from .recording import Recorder
+from .tree import KILL_SECONDS, MARKER, POLL_SECONDS, end_tree
 
 #: The arguments with which every CLI speaks the control protocol.
 STREAM_JSON = (
@@ -49,7 +49,7 @@ ASK_US = ("--permission-prompt-tool", "stdio")
 
 READ_SIZE = 64 * 1024
 LIMIT_SECONDS = 60.0
-EXIT_SECONDS = 10.0
+EXIT_SECONDS = 3.0
 
 #: Answers a request of the CLI at once, or gives None to leave it to the test.
 Responder = Callable[[RequestReceived], Answer | None]
@@ -57,33 +57,39 @@ Responder = Callable[[RequestReceived], Answer | None]
 _M = TypeVar("_M", bound=Message)
 
 
-class Timeout(KitError):
-    """What a test waited for did not come."""
-
-
 class PipedCli:
-    """One CLI process: what it says is in `events`, in order."""
+    """One CLI process: what it says is in `events`, in order.
+
+    `command` may be what `install_cli` gave. `flags` follow the `arguments` that make a CLI speak
+    the protocol. `respond` answers requests at once; what it raises comes out of the next wait.
+    """
 
     def __init__(
         self,
-        command: Sequence[str],
+        command: Sequence[str] | InstalledCli,
         *,
         env: dict[str, str],
-        cwd: Path,
+        cwd: Path | str,
         arguments: Sequence[str] = (*STREAM_JSON, *ASK_US),
+        flags: Sequence[str] = (),
         respond: Responder | None = None,
         recorder: Recorder | None = None,
-        version: str | None = None,
     ) -> None:
-        self._argv = [*command, *arguments]
-        self._env = env
-        self._cwd = cwd
+        version = command.version if isinstance(command, InstalledCli) else None
+        program = command.command if isinstance(command, InstalledCli) else command
+        if isinstance(program, str) or not program:
+            raise KitError(f"a command is a list, such as ['claude'], not {program!r}")
+        self._argv = [*program, *arguments, *flags]
+        self._marker = secrets.token_hex(8)
+        self._env = {**env, MARKER: self._marker}
+        self._cwd = Path(cwd)
         self._respond = respond
         self._recorder = recorder
         self._cursor = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._changed = asyncio.Condition()
         self._process: asyncio.subprocess.Process | None = None
+        self._broken: Exception | None = None
         self.connection = Connection(nonce=secrets.token_hex(4), version=version)
         self.events: list[Event] = []
         self.stderr = ""
@@ -94,6 +100,8 @@ class PipedCli:
         return self._process
 
     async def __aenter__(self) -> Self:
+        if not self._cwd.is_dir():
+            raise KitError(f"can't start a CLI in {self._cwd}: there is no such folder")
         pipe = asyncio.subprocess.PIPE
         try:
             self._process = await asyncio.create_subprocess_exec(
@@ -107,35 +115,53 @@ class PipedCli:
             )
         except OSError as error:
             raise KitError(f"can't start {self._argv[0]}: {error.strerror}") from error
-        if self._recorder:
-            self._recorder.note({"argv": self._argv, "cwd": str(self._cwd)})
+        self._note({"argv": self._argv, "cwd": str(self._cwd)})
         self._tasks = [
             asyncio.create_task(self._read_stdout()),
             asyncio.create_task(self._read_stderr()),
         ]
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        tree = _tree(self.process.pid)
+    async def __aexit__(self, kind: object, *_: object) -> None:
+        stopping = asyncio.create_task(self._stop())
+        try:
+            await asyncio.shield(stopping)
+        except asyncio.CancelledError:
+            # Whoever cancels us must not leave a process behind; the stop is bounded.
+            await stopping
+            raise
+        if kind is None and self._broken:
+            raise self._broken
+
+    async def _stop(self) -> None:
+        """EOF, some time to end by itself, then kill all that it has started."""
         self.close_stdin()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.process.wait(), EXIT_SECONDS)
-        for process in tree:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        await self.process.wait()
+        await self._exited(EXIT_SECONDS)
+        await end_tree(self.process.pid, self._marker)
+        await self._exited(KILL_SECONDS)
+        self._note({"exit": self.process.returncode})
         for task in self._tasks:
-            # A grandchild may hold the pipe open; what it would still say does not matter now.
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._recorder:
-            self._recorder.note({"exit": self.process.returncode})
+        # asyncio would keep the pipes open for as long as anybody holds their other ends.
+        self.process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
+
+    async def _exited(self, limit: float) -> bool:
+        # Not process.wait(): that waits for the pipes too, which a grandchild may hold.
+        deadline = time.monotonic() + limit
+        while self.process.returncode is None and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(POLL_SECONDS)
+        return self.process.returncode is not None
+
+    def _note(self, value: Any) -> None:
+        if self._recorder and self._recorder.is_open:
+            self._recorder.note(value)
 
     # --- to the CLI
 
     def write(self, line: bytes) -> None:
         """Put bytes on the CLI's stdin, whatever they are."""
-        if self._recorder:
+        if self._recorder and self._recorder.is_open:
             self._recorder.sent(line)
         assert self.process.stdin
         self.process.stdin.write(line)
@@ -152,23 +178,26 @@ class PipedCli:
     async def ask(
         self, request: OutboundRequest, limit: float = LIMIT_SECONDS
     ) -> Success | Failure:
-        """Send a control request and wait for its answer."""
+        """Send a control request and wait for its answer; after the limit it is withdrawn."""
         request_id, line = self.connection.request(request)
         self.write(line)
-        event = await self._find(
-            0,
-            lambda e: isinstance(e, ResponseReceived) and e.request_id == request_id,
-            f"an answer to {type(request).__name__}",
-            limit,
-        )
-        assert isinstance(event[1], ResponseReceived)
-        return event[1].outcome
+        try:
+            _, event = await self._find(
+                0,
+                lambda e: isinstance(e, ResponseReceived) and e.request_id == request_id,
+                f"an answer to {type(request).__name__}",
+                limit,
+            )
+        except TimedOut:
+            self.write(self.connection.cancel(request_id))
+            raise
+        assert isinstance(event, ResponseReceived)
+        return event.outcome
 
     def close_stdin(self) -> None:
         stdin = self.process.stdin
-        if stdin and not stdin.is_closing():
-            if self._recorder:
-                self._recorder.note("stdin closed")
+        if stdin and not stdin.is_closing() and self.process.returncode is None:
+            self._note("stdin closed")
             stdin.close()
 
     def signal(self, number: signal.Signals) -> None:
@@ -226,68 +255,89 @@ class PipedCli:
     async def exit_code(self, limit: float = LIMIT_SECONDS) -> int:
         """Wait until the process has gone and all of its output is in `events`."""
         await self._find(0, lambda e: isinstance(e, StreamEnded), "the end of the output", limit)
-        return await asyncio.wait_for(self.process.wait(), limit)
+        if not await self._exited(limit) or self.process.returncode is None:
+            raise TimedOut(f"the CLI closed its output and did not end in {limit:g} s")
+        return self.process.returncode
 
     def messages(self, kind: type[_M]) -> list[_M]:
         """All messages of this kind so far."""
         said = (e.message for e in self.events if isinstance(e, MessageReceived))
         return [message for message in said if isinstance(message, kind)]
 
+    def said(self) -> list[str]:
+        """All texts of the agent so far."""
+        blocks = (block for m in self.messages(Assistant) for block in m.message.content)
+        return [block.text for block in blocks if isinstance(block, TextBlock)]
+
     async def _find(
         self, start: int, match: Callable[[Event], bool], what: str, limit: float
     ) -> tuple[int, Event]:
+        seen = start
         try:
             async with asyncio.timeout(limit), self._changed:
                 while True:
-                    for at in range(start, len(self.events)):
+                    for at in range(seen, len(self.events)):
                         if match(self.events[at]):
                             return at, self.events[at]
+                    if self._broken:
+                        raise self._broken
                     if self.events and isinstance(self.events[-1], StreamEnded):
                         raise KitError(f"the CLI ended before {what} came; {self._last_words()}")
-                    start = len(self.events)
+                    seen = len(self.events)
                     await self._changed.wait()
         except TimeoutError:
-            raise Timeout(f"{what} did not come in {limit:g} s; {self._last_words()}") from None
+            earlier = sum(match(event) for event in self.events[:start])
+            hint = f" ({earlier} such came before what was last waited for)" if earlier else ""
+            words = f"{what} did not come in {limit:g} s{hint}; {self._last_words()}"
+            raise TimedOut(words) from None
 
     def _last_words(self) -> str:
-        last = [type(event).__name__ for event in self.events[-5:]]
-        return f"its last events: {', '.join(last) or 'none'}; its stderr: {self.stderr[-500:]!r}"
+        last = ", ".join(_name(event) for event in self.events[-5:]) or "none"
+        pending = ", ".join(_name(event) for event in self.connection.pending.values()) or "none"
+        return f"its last events: {last}; pending: {pending}; its stderr: {self.stderr[-500:]!r}"
 
     async def _read_stdout(self) -> None:
         assert self.process.stdout
-        while True:
+        data = b"?"
+        while data:
             data = await self.process.stdout.read(READ_SIZE)
+            if self._recorder and self._recorder.is_open:
+                self._recorder.received(data) if data else self._recorder.end_of("out")
             events = self.connection.receive(data) if data else self.connection.receive_eof()
             async with self._changed:
                 for event in events:
                     self._take(event)
                 self._changed.notify_all()
-            if not data:
-                return
 
     def _take(self, event: Event) -> None:
-        if self._recorder and not isinstance(event, StreamEnded | LineOversized) and event.raw:
-            self._recorder.received(event.raw)
         self.events.append(event)
         if isinstance(event, RequestUnreadable):
-            self.write(self.connection.fail(event.request_id, event.reason))
+            self.fail(event, event.reason)
         elif isinstance(event, RequestReceived) and self._respond:
-            answer = self._respond(event)
-            if answer is not None:
-                self.answer(event, answer)
+            try:
+                answer = self._respond(event)
+                if answer is not None:
+                    self.answer(event, answer)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the test must see it
+                self._broken = self._broken or error
+                if event.request_id in self.connection.pending:
+                    self.fail(event, f"the responder failed: {error!r}")
 
     async def _read_stderr(self) -> None:
         assert self.process.stderr
         while data := await self.process.stderr.read(READ_SIZE):
             text = data.decode("utf-8", "replace")
             self.stderr += text
-            if self._recorder:
+            if self._recorder and self._recorder.is_open:
                 self._recorder.stderr(text)
 
 
-def _tree(pid: int) -> list[psutil.Process]:
-    try:
-        root = psutil.Process(pid)
-        return [*root.children(recursive=True), root]
-    except psutil.NoSuchProcess:
-        return []
+def _name(event: Event) -> str:
+    """What an event is, in a word or two."""
+    match event:
+        case MessageReceived(message=Unknown(type=name)):
+            return f"unknown {name}"
+        case MessageReceived(message=message) | RequestReceived(request=message):
+            return type(message).__name__
+        case _:
+            return type(event).__name__

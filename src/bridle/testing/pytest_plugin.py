@@ -21,12 +21,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from ..errors import CliUnavailable
 from ..protocol.capabilities import TESTED_VERSIONS
 from .environment import cli_environment
 from .fake import FakeCli
 from .install import InstalledCli, install_cli
 from .model import ScriptedModel
-from .node import ADVICE, find_node
+from .node import find_node
 from .pipe import PipedCli
 from .recording import Recorder
 
@@ -44,7 +45,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def cli_home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
+    home = tmp_path / "home"
+    home.mkdir()
+    return home
 
 
 @pytest.fixture
@@ -70,21 +73,31 @@ async def scripted_model() -> AsyncIterator[Callable[..., Awaitable[ScriptedMode
 
 @pytest.fixture
 def real_cli(request: pytest.FixtureRequest) -> InstalledCli:
-    if find_node() is None and not os.environ.get("CI"):
-        pytest.skip(ADVICE)
-    return install_cli(str(request.config.getoption("--bridle-cli")))
+    try:
+        return install_cli(str(request.config.getoption("--bridle-cli")))
+    except CliUnavailable as error:
+        if find_node() is None and not os.environ.get("CI"):
+            pytest.skip(str(error))
+        raise
 
 
 @pytest_asyncio.fixture
 async def piped_cli(
-    tmp_path: Path, cli_home: Path
+    tmp_path: Path,
+    cli_home: Path,
+    # These two must outlive the CLI, so they are set up before it.
+    scripted_model: object,  # noqa: ARG001
+    recorder: object,  # noqa: ARG001
 ) -> AsyncIterator[Callable[..., Awaitable[PipedCli]]]:
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
     async with AsyncExitStack() as stack:
 
         async def start(
-            command: Sequence[str], *, model: ScriptedModel | None = None, **options: Any
+            command: Sequence[str] | InstalledCli,
+            *,
+            model: ScriptedModel | None = None,
+            **options: Any,
         ) -> PipedCli:
             env = model.environment(cli_home) if model else _offline(cli_home)
             settings = {"env": env, "cwd": work, **options}

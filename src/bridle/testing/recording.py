@@ -3,17 +3,17 @@
     {"t": 0.0123, "dir": "in",  "msg": {…}}     what the controller wrote
     {"t": 0.0456, "dir": "out", "msg": {…}}     what the CLI wrote
     {"t": 0.0460, "dir": "err", "msg": "…"}     what it wrote to stderr
-    {"t": 0.0001, "dir": "note", "msg": …}      what the recorder adds: argv, exit code
+    {"t": 0.0001, "dir": "note", "msg": …}      what the recorder adds: argv, "stdin closed", exit
 
-A line that is not JSON is kept exactly, as `{"raw": base64}` in place of `msg`.
+A line that is not JSON is kept exactly, as `{"raw": base64}` in place of `msg`; one that ended
+without a newline is marked `"torn": true`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Literal, Self
 
 import msgspec
@@ -31,6 +31,7 @@ class Entry(Struct, omit_defaults=True):
     dir: Direction
     msg: Raw = Raw()
     raw: bytes = b""
+    torn: bool = False
 
     @property
     def line(self) -> bytes:
@@ -44,30 +45,49 @@ class Entry(Struct, omit_defaults=True):
 class Recorder:
     """Writes a recording while it is open; each entry is on disk as soon as it is written."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
         self._start = time.monotonic()
         self._file: IO[bytes] | None = None
+        self._halves: dict[Direction, bytes] = {"in": b"", "out": b""}
 
     def __enter__(self) -> Self:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._path.open("wb", buffering=0)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("wb", buffering=0)
+        except OSError as error:
+            raise InvalidScript(f"can't record to {self.path}: {error.strerror}") from error
         self._start = time.monotonic()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def is_open(self) -> bool:
+        return self._file is not None
+
+    def close(self) -> None:
+        """Write down what had no newline yet, and close the file; again is nothing."""
         if self._file:
+            for direction in ("in", "out"):
+                self.end_of(direction)
             self._file.close()
             self._file = None
 
-    def sent(self, lines: bytes) -> None:
-        for line in lines.splitlines():
-            self._wire("in", line)
+    def sent(self, data: bytes) -> None:
+        """Bytes that the controller wrote, in any pieces."""
+        self._wire("in", data)
 
-    def received(self, line: bytes) -> None:
-        self._wire("out", line)
+    def received(self, data: bytes) -> None:
+        """Bytes that the CLI wrote, in any pieces."""
+        self._wire("out", data)
+
+    def end_of(self, direction: Direction) -> None:
+        """No more bytes will come this way."""
+        half, self._halves[direction] = self._halves[direction], b""
+        if half:
+            self._write(_entry(self._now(), direction, half, torn=True))
 
     def stderr(self, text: str) -> None:
         self.note(text, "err")
@@ -75,33 +95,32 @@ class Recorder:
     def note(self, value: Any, direction: Direction = "note") -> None:
         self._write(Entry(self._now(), direction, Raw(msgspec.json.encode(value))))
 
-    def _wire(self, direction: Direction, line: bytes) -> None:
-        try:
-            msgspec.json.decode(line)
-            entry = Entry(self._now(), direction, Raw(line))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            entry = Entry(self._now(), direction, raw=line)
-        self._write(entry)
+    def _wire(self, direction: Direction, data: bytes) -> None:
+        *lines, half = (self._halves[direction] + data).split(b"\n")
+        self._halves[direction] = half
+        for line in lines:
+            self._write(_entry(self._now(), direction, line))
 
     def _now(self) -> float:
         return round(time.monotonic() - self._start, 4)
 
     def _write(self, entry: Entry) -> None:
         if self._file is None:
-            raise InvalidScript(f"the recorder of {self._path} is not open")
+            raise InvalidScript(f"the recorder of {self.path} is not open")
         self._file.write(msgspec.json.encode(entry) + b"\n")
 
 
-def load_recording(path: Path) -> list[Entry]:
+def load_recording(path: Path | str) -> list[Entry]:
     """Read a recording; a line that is not one is named in the error."""
     try:
-        lines = path.read_bytes().splitlines()
+        # Not splitlines(): a CR may stand inside of a line.
+        lines = Path(path).read_bytes().split(b"\n")
     except OSError as error:
         raise InvalidScript(f"can't read the recording {path}: {error.strerror}") from error
     return list(_entries(path, lines))
 
 
-def _entries(path: Path, lines: Iterable[bytes]) -> Iterable[Entry]:
+def _entries(path: Path | str, lines: list[bytes]) -> Iterator[Entry]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -109,3 +128,11 @@ def _entries(path: Path, lines: Iterable[bytes]) -> Iterable[Entry]:
             yield msgspec.json.decode(line, type=Entry)
         except msgspec.DecodeError as error:
             raise InvalidScript(f"{path}, line {number}: not a recording: {error}") from error
+
+
+def _entry(now: float, direction: Direction, line: bytes, torn: bool = False) -> Entry:
+    try:
+        msgspec.json.decode(line)
+        return Entry(now, direction, Raw(line), torn=torn)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Entry(now, direction, raw=line, torn=torn)

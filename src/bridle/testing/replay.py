@@ -27,7 +27,7 @@ MISMATCH = 3
 class Replay:
     """The command that plays a recording; the recording is checked before anything runs."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
         load_recording(path)
         self.command = [sys.executable, "-m", "bridle.testing.replay", str(path)]
 
@@ -37,31 +37,31 @@ class Player:
 
     def __init__(self, entries: list[Entry]) -> None:
         self._entries = entries
-        self._renamed: dict[bytes, bytes] = {}
+        self._renamed: dict[str, str] = {}
         self._input = _lines_of(0)
 
     def play(self) -> int:
-        """The exit code of the process that was recorded."""
-        code = 0
+        """The exit code of the process that was recorded; negative for a signal."""
         for number, entry in enumerate(self._entries, 1):
             match entry.dir:
                 case "out":
-                    _write(1, self._rename(entry.line) + b"\n")
+                    _write(1, self._rename(entry.line) + (b"" if entry.torn else b"\n"))
                 case "err":
                     _write(2, str(entry.value()).encode())
                 case "in":
                     self._expect(number, entry)
                 case "note":
-                    code = self._obey(number, entry.value(), code)
+                    code = self._obey(number, entry.value())
+                    if code is not None:
+                        return code
         self._end(len(self._entries))
-        return code
+        return 0
 
-    def _obey(self, number: int, note: Any, code: int) -> int:
+    def _obey(self, number: int, note: Any) -> int | None:
         if note == "stdin closed":
             self._end(number)
-        if isinstance(note, dict):
-            return int(note.get("exit", code))
-        return code
+        code = note.get("exit", note.get("returncode")) if isinstance(note, dict) else None
+        return code if isinstance(code, int) else None
 
     def _expect(self, number: int, entry: Entry) -> None:
         line = next(self._input, None)
@@ -71,24 +71,34 @@ class Player:
             )
         try:
             sent, due = msgspec.json.decode(line), entry.value()
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             sent, due = line, entry.line
         if isinstance(sent, dict) and isinstance(due, dict):
             self._learn(due, sent)
-            sent = {**sent, **{key: due[key] for key in ("request_id", "uuid") if key in due}}
-        if sent != due:
+        if sent != self._translated(due):
             raise UnexpectedTraffic(
                 f"line {number}: expected {_gist(entry.line)}, was sent {_gist(line)}"
             )
 
     def _learn(self, due: dict[str, Any], sent: dict[str, Any]) -> None:
-        for key in ("request_id", "uuid"):
-            if isinstance(due.get(key), str) and isinstance(sent.get(key), str):
-                self._renamed[msgspec.json.encode(due[key])] = msgspec.json.encode(sent[key])
+        """The ids that a controller makes anew: of its requests, and of its prompts."""
+        key = {"control_request": "request_id", "user": "uuid"}.get(str(due.get("type")))
+        if key and isinstance(due.get(key), str) and isinstance(sent.get(key), str):
+            self._renamed.setdefault(due[key], sent[key])
+
+    def _translated(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self._renamed.get(value, value)
+            case list():
+                return [self._translated(item) for item in value]
+            case dict():
+                return {key: self._translated(item) for key, item in value.items()}
+        return value
 
     def _rename(self, line: bytes) -> bytes:
         for old, new in self._renamed.items():
-            line = line.replace(old, new)
+            line = line.replace(msgspec.json.encode(old), msgspec.json.encode(new))
         return line
 
     def _end(self, number: int) -> None:
@@ -120,17 +130,20 @@ def _gist(line: bytes) -> str:
 
 
 def main() -> int:
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         _write(2, b"replay: give it a recording: python -m bridle.testing.replay FILE\n")
         return 2
     try:
-        return Player(load_recording(Path(sys.argv[1]))).play()
+        code = Player(load_recording(Path(sys.argv[1]))).play()
     except InvalidScript as error:
         _write(2, f"replay: {error}\n".encode())
         return 2
     except UnexpectedTraffic as error:
         _write(2, f"replay: {sys.argv[1]}: {error}\n".encode())
         return MISMATCH
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    return code
 
 
 if __name__ == "__main__":

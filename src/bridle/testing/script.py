@@ -65,7 +65,7 @@ class Hold:
     """The stream stops here until the test goes on: no sleeping, no guessing.
 
     hold = Hold()
-    ... Turn("first half", hold, "second half") ...
+    ... Turn("One block.", hold, "Another block.") ...
     await hold.reached.wait()
     hold.release()
     """
@@ -98,8 +98,10 @@ _ERROR_KINDS = {
 
 def text(words: str, *, chunk: int = 24, delay: float = 0.0) -> Text:
     """Text, streamed in chunks of so many characters with so many seconds between them."""
-    if chunk < 1 or delay < 0:
-        raise InvalidScript(f"text needs a chunk of 1 or more and no negative delay: {words!r}")
+    if not isinstance(words, str) or chunk < 1 or delay < 0:
+        raise InvalidScript(
+            f"text() takes a string, a chunk of 1 or more, no negative delay: {words!r}"
+        )
     return Text(words, chunk, delay)
 
 
@@ -109,6 +111,10 @@ def thinking(words: str) -> Thinking:
 
 def tool_use(name: str, whole: dict[str, Any] | None = None, /, **fields: Any) -> ToolUse:
     """A call of a tool: its input as a dict, as keywords, or as both."""
+    if not isinstance(name, str) or not name or not isinstance(whole, dict | None):
+        raise InvalidScript(
+            f"tool_use() takes a tool's name and its input, not {name!r}, {whole!r}"
+        )
     return ToolUse(name, {**(whole or {}), **fields})
 
 
@@ -119,13 +125,15 @@ def block(**members: Any) -> RawBlock:
 
 
 def pause(seconds: float) -> Pause:
+    if not isinstance(seconds, int | float) or seconds < 0:
+        raise InvalidScript(f"pause() takes seconds, 0 or more, not {seconds!r}")
     return Pause(seconds)
 
 
 def fail(
     status: int, message: str = "scripted failure", *, retry_after: float | None = None
 ) -> Fail:
-    if not 400 <= status <= 599:
+    if not isinstance(status, int) or not 400 <= status <= 599:
         raise InvalidScript(f"fail() takes an HTTP error status (400 to 599), not {status}")
     return Fail(status, message, _ERROR_KINDS.get(status, "api_error"), retry_after)
 
@@ -146,13 +154,16 @@ class Turn:
         self.when = when
         calls = any(isinstance(piece, ToolUse) for piece in self.pieces)
         self.stop_reason = stop_reason or ("tool_use" if calls else "end_turn")
-        if any(isinstance(piece, Fail) for piece in self.pieces[1:]):
-            raise InvalidScript("fail() takes the place of an answer: it must come first")
+        if any(isinstance(piece, Fail) for piece in self.pieces[:-1]):
+            raise InvalidScript("nothing can follow fail() in a Turn: the answer ends there")
+        if when is not None and not callable(when):
+            raise InvalidScript(f"when= takes a matcher, such as says('words'), not {when!r}")
 
     @property
     def failure(self) -> Fail | None:
-        first = self.pieces[0]
-        return first if isinstance(first, Fail) else None
+        """The error that is answered instead, if nothing is said before it."""
+        said = [piece for piece in self.pieces if not isinstance(piece, Pause | Hold)]
+        return said[0] if said and isinstance(said[0], Fail) else None
 
 
 class Conversation:
@@ -169,18 +180,18 @@ class Conversation:
         when: Matcher | None = None,
         then: Turn | str | None = None,
     ) -> None:
+        if isinstance(turns, str) or not isinstance(turns, Sequence):
+            raise InvalidScript(f"a script is a list of Turns or strings, not {turns!r}")
+        if when is not None and not callable(when):
+            raise InvalidScript(f"when= takes a matcher, such as says('words'), not {when!r}")
         self.turns = [_as_turn(turn) for turn in turns]
         self.when = when
         self.then = None if then is None else _as_turn(then)
         self.played = 0
 
     def next_turn(self) -> Turn | None:
-        if self.played < len(self.turns):
-            turn: Turn | None = self.turns[self.played]
-        else:
-            turn = self.then
-        self.played += turn is not None
-        return turn
+        """The turn that is due; `played` is to be counted up once it is sent."""
+        return self.turns[self.played] if self.played < len(self.turns) else self.then
 
 
 def says(words: str) -> Matcher:
