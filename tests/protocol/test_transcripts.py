@@ -15,8 +15,8 @@ import pytest
 
 from bridle.protocol.codec import encode_line
 from bridle.protocol.connection import Connection
-from bridle.protocol.content import suggestions
-from bridle.protocol.control import ANSWERS_TO, Answer, CanUseTool, HookCallback, Prompt
+from bridle.protocol.content import suggestions, unknown_parts
+from bridle.protocol.control import ANSWERS_TO, Answer, CanUseTool, Prompt
 from bridle.protocol.events import (
     Event,
     LineIgnored,
@@ -28,7 +28,6 @@ from bridle.protocol.events import (
     ResponseReceived,
     Success,
 )
-from bridle.protocol.messages import Assistant, StreamEvent, User
 from bridle.protocol.requests import OutboundRequest
 from bridle.protocol.unknown import Unknown
 
@@ -131,20 +130,12 @@ class Replay:
 
 def unknowns(event: Event) -> Iterator[Unknown]:
     match event:
-        case MessageReceived(message=Unknown() as unknown):
-            yield unknown
-        case MessageReceived(message=Assistant() | User() as spoken):
-            content = spoken.message.content
-            blocks = content if isinstance(content, list) else []
-            yield from (block for block in blocks if isinstance(block, Unknown))
-            inner = [getattr(block, "content", []) for block in blocks]
-            yield from (part for parts in inner for part in parts if isinstance(part, Unknown))
-        case MessageReceived(message=StreamEvent(event=Unknown() as unknown)):
-            yield unknown
-        case RequestReceived(request=HookCallback(input=Unknown() as unknown)):
-            yield unknown
-        case RequestReceived(request=CanUseTool() as request):
-            yield from (part for part in suggestions(request) if isinstance(part, Unknown))
+        case MessageReceived(message=said):
+            yield from unknown_parts(said)
+        case RequestReceived(request=request):
+            yield from unknown_parts(request)
+            if isinstance(request, CanUseTool):
+                yield from (part for part in suggestions(request) if isinstance(part, Unknown))
         case ResponseReceived(outcome=Success(answer=Unknown() as unknown)):
             yield unknown
 

@@ -8,10 +8,9 @@ import pytest
 
 from bridle.protocol import Connection, MessageReceived, RequestReceived, Unknown
 from bridle.protocol.capabilities import TESTED_VERSIONS
-from bridle.protocol.content import suggestions
-from bridle.protocol.control import CanUseTool, HookCallback
+from bridle.protocol.content import suggestions, unknown_parts
+from bridle.protocol.control import CanUseTool
 from bridle.protocol.events import LineMalformed, RequestUnreadable
-from bridle.protocol.messages import Assistant, StreamEvent, User
 from bridle.testing import Replay, load_recording
 
 WIRES = Path(__file__).resolve().parents[1] / "wires"
@@ -19,26 +18,11 @@ FILES = sorted(WIRES.glob("*/*.ndjson"))
 
 
 def unknown_in(event: MessageReceived | RequestReceived) -> list[Unknown]:
-    parts: list[object] = []
-    match event:
-        case MessageReceived(message=StreamEvent() as message):
-            parts = [message.event]
-        case MessageReceived(message=Assistant() | User() as spoken):
-            content = spoken.message.content
-            parts = [] if isinstance(content, str) else list(content)
-            parts += [part for block in parts for part in _inside(block)]
-        case MessageReceived(message=message):
-            parts = [message]
-        case RequestReceived(request=CanUseTool() as asked):
-            parts = list(suggestions(asked))
-        case RequestReceived(request=HookCallback(input=told)):
-            parts = [told]
-    return [part for part in parts if isinstance(part, Unknown)]
-
-
-def _inside(block: object) -> list[object]:
-    content = getattr(block, "content", None)
-    return content if isinstance(content, list) else []
+    if isinstance(event, MessageReceived):
+        return unknown_parts(event.message)
+    asked = event.request
+    suggested = suggestions(asked) if isinstance(asked, CanUseTool) else []
+    return [*unknown_parts(asked), *(s for s in suggested if isinstance(s, Unknown))]
 
 
 def test_there_are_recordings_of_every_tested_version() -> None:
