@@ -41,17 +41,24 @@ async def test_what_passes_is_recorded_and_can_be_played_back(
     await converse(await piped_cli(Replay(path).command))
 
 
-async def test_signals_are_passed_on_and_it_ends_as_the_cli_does(
-    fake_cli: MakeFake, piped_cli: Start, tmp_path: Path
-) -> None:
+async def test_signals_are_passed_on(fake_cli: MakeFake, piped_cli: Start, tmp_path: Path) -> None:
     path = tmp_path / "killed.ndjson"
-    fake = fake_cli([{"say": "Hi."}, {"raw": '{"half'}, {"stall": 600}])
+    fake = fake_cli([{"say": "Hi."}, {"stall": 600}])
     cli = await piped_cli([*RECORD, str(path), "--", *fake.command])
     await cli.expect(lambda _: True)
     cli.signal(signal.SIGTERM)
     assert await cli.exit_code() == -signal.SIGTERM
+    assert load_recording(path)[-1].value() == {"exit": -15}
+
+
+async def test_it_ends_as_the_cli_does_in_the_middle_of_a_line_too(
+    fake_cli: MakeFake, piped_cli: Start, tmp_path: Path
+) -> None:
+    path = tmp_path / "torn.ndjson"
+    fake = fake_cli([{"say": "Hi."}, {"raw": '{"half'}, {"die": "SIGKILL"}])
+    cli = await piped_cli([*RECORD, str(path), "--", *fake.command])
+    assert await cli.exit_code() == -signal.SIGKILL
     entries = load_recording(path)
-    assert entries[-1].value() == {"exit": -15}
     assert [entry.torn for entry in entries if entry.dir == "out"] == [False, True]
 
 

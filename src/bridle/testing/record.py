@@ -8,6 +8,7 @@ Give a controller this command in place of the CLI: what passes goes on unchange
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -100,7 +101,9 @@ def main() -> int:
         sys.stderr.write(f"record: can't start {sys.argv[3]}: {error.strerror}\n")
         return 2
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
+        # SIGKILL has no handler that could be put back.
+        with contextlib.suppress(OSError):
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     return code
 
