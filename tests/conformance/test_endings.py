@@ -108,3 +108,4 @@ async def test_blank_line(lab: Lab) -> None:
 async def test_unknown_type(lab: Lab) -> None:
     """A line of an unknown type on stdin"""
     await _written(lab, b'{"type": "never_heard_of"}\n')
+    assert lab.observations == (["exits with 1"] if lab.is_old else ["survived"])
