@@ -21,7 +21,16 @@ async def test_fake(fake_cli, piped_cli, recorder, tmp_path):
     cli = await piped_cli(fake.command, recorder=recorder("wire"))
     cli.prompt("go")
     assert (await cli.result()).result == "Done."
-    assert len(load_recording(tmp_path / "wire.ndjson")) == 3
+    cli.close_stdin()
+    assert await cli.exit_code() == 0
+    assert len(load_recording(tmp_path / "wire.ndjson")) == 4
+
+
+async def test_replay(replay, recorder):
+    with recorder("wire") as wire:
+        wire.received(b'{"type":"result","subtype":"success","is_error":false,"result":"Hi."}\\n')
+    cli = await replay(wire.path)
+    assert (await cli.result()).result == "Hi."
 
 
 async def test_model(scripted_model, cli_home):
@@ -63,13 +72,13 @@ def test_the_fixtures_work_for_users_and_a_missing_npm_skips_with_one_clear_line
         timeout=60,
         check=False,
     )
-    assert "3 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
+    assert "4 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
     assert "npm is not installed" in done.stdout
 
 
 def test_every_fixture_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
     rows = [line for line in (pytest_plugin.__doc__ or "").splitlines() if line.startswith("| `")]
-    assert len(rows) == 6
+    assert len(rows) == 7
     for row in rows:
         assert row.split(" | ")[0] in page

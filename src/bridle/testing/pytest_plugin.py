@@ -8,6 +8,7 @@
 | `real_cli` | the real CLI of `--bridle-cli VERSION`; skipped where npm is missing, not on CI |
 | `piped_cli` | `await piped_cli(command, …)` -> a running `PipedCli`; stopped when the test ends |
 | `recorder` | `recorder(name)` -> an open `Recorder` for a file below `tmp_path` |
+| `replay` | `await replay(path)` -> a running `PipedCli` whose CLI is a recording |
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from .model import ScriptedModel
 from .node import find_node
 from .pipe import PipedCli
 from .recording import Recorder
+from .replay import Replay
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -114,6 +116,13 @@ def recorder(tmp_path: Path) -> Iterator[Callable[[str], Recorder]]:
             return stack.enter_context(Recorder(tmp_path / f"{name}.ndjson"))
 
         yield start
+
+
+@pytest.fixture
+def replay(
+    piped_cli: Callable[..., Awaitable[PipedCli]],
+) -> Callable[[Path], Awaitable[PipedCli]]:
+    return lambda path: piped_cli(Replay(path).command)
 
 
 def _offline(home: Path) -> dict[str, str]:
