@@ -13,6 +13,7 @@ from bridle.protocol.content import (
     tool_output,
     tool_results,
 )
+from bridle.protocol.events import MessageReceived
 from bridle.protocol.messages import Assistant, User
 from bridle.protocol.requests import Initialize
 from bridle.protocol.system import TaskNotification
@@ -117,3 +118,19 @@ async def test_subagent(lab: Lab) -> None:
         lab.saw(
             "in the background, then a turn of its own" if in_background else "in the foreground"
         )
+
+
+async def test_half_a_character(lab: Lab) -> None:
+    """A character that the CLI cut in two, at the end of a long output"""
+    # One unit, then pairs: a cut at any even length falls between the halves of one.
+    script = "import sys; sys.stdout.buffer.write(('x' + chr(0x1F40E) * 40000).encode())"
+    command = tool_use("Bash", command=f'python3 -c "{script}"', description="many horses")
+    async with lab.run([Turn(command), "Done."], initialize=Initialize(), respond=allow) as run:
+        run.cli.prompt("run")
+        await run.cli.result()
+        raws = [e.raw for e in run.cli.events if isinstance(e, MessageReceived)]
+        halves = sum(b"\\ud83d" in raw for raw in raws)
+        assert bool(halves) is lab.is_old
+        assert run.cli.connection.counters.repaired == halves
+        assert run.cli.connection.counters.malformed == 0
+        lab.saw("a lone half, as an escape" if halves else "not cut in two")
