@@ -16,7 +16,7 @@ from bridle.protocol import Allow, HookOutput, RequestReceived, RequestUnreadabl
 from bridle.protocol.control import Answer
 from bridle.protocol.messages import Assistant
 from bridle.protocol.requests import Initialize
-from bridle.testing import FakeCli, InstalledCli, PipedCli
+from bridle.testing import FakeCli, InstalledCli, PipedCli, Recorder
 
 MakeFake = Callable[..., FakeCli]
 Start = Callable[..., Awaitable[PipedCli]]
@@ -99,6 +99,23 @@ async def test_what_goes_wrong_in_a_responder_comes_out_of_the_next_wait_and_den
     assert "the responder failed" in told["error"]
 
 
+async def test_a_recorder_that_can_not_write_is_told_and_not_a_silent_hang(
+    fake_cli: MakeFake, tmp_path: Path
+) -> None:
+    (tmp_path / "full").symlink_to("/dev/full")
+    fake = fake_cli([{"prompt": True}, {"say": "Hi."}])
+    recorder = Recorder(tmp_path / "full")
+    cli = PipedCli(fake.command, env=dict(os.environ), cwd=tmp_path, recorder=recorder)
+    await cli.__aenter__()
+    with recorder:
+        cli.process.stdin.write(cli.connection.prompt("go"))  # type: ignore[union-attr]
+        with pytest.raises(OSError, match="No space left"):
+            await cli.result(limit=10)
+    with pytest.raises(OSError, match="No space left"):
+        await cli.__aexit__(None)
+    assert cli.process.returncode == 0
+
+
 def spawned_by(fake: FakeCli) -> psutil.Process:
     return psutil.Process(next(e["spawned"] for e in fake.report() if "spawned" in e))
 
@@ -125,8 +142,9 @@ async def test_a_cancelled_exit_still_leaves_nothing_behind(
     await cli.__aenter__()
     await cli.expect(lambda _: True)
     leaving = asyncio.create_task(cli.__aexit__(None))
-    await asyncio.sleep(0)
-    leaving.cancel()
+    for _ in range(3):
+        await asyncio.sleep(0)
+        leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
     assert is_gone(spawned_by(fake))

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 DEFAULT_LIMIT = 64 * 1024 * 1024
 HEAD_SIZE = 1024
+GATHER_SIZE = 4096
 LF = 0x0A
 
 
@@ -31,6 +32,42 @@ class Unfinished(Struct, frozen=True):
     skipped: int = 0
 
 
+class _Pieces:
+    """The bytes of an unfinished line: what is large is kept as it came, what is small gathered.
+
+    So a line of tiny pieces takes no more memory than its bytes, and a large one is not copied
+    until it is whole.
+    """
+
+    def __init__(self, start: bytes) -> None:
+        self._large = [start] if start else []
+        self._small = bytearray()
+        self.size = len(start)
+
+    def add(self, piece: bytes) -> None:
+        self.size += len(piece)
+        if len(piece) < GATHER_SIZE:
+            self._small += piece
+            if len(self._small) < GATHER_SIZE:
+                return
+            piece = b""
+        if self._small:
+            self._large.append(bytes(self._small))
+            self._small.clear()
+        if piece:
+            self._large.append(piece)
+
+    def joined(self) -> bytes:
+        return b"".join((*self._large, self._small))
+
+    def head(self) -> bytes:
+        """The first KiB, without joining the rest: that would double the memory at its limit."""
+        head = b""
+        for piece in (*self._large, bytes(self._small)):
+            head += piece[: HEAD_SIZE - len(head)]
+        return head
+
+
 class LineSplitter:
     """Splits a stream into lines, holding at most `limit` bytes of an unfinished one."""
 
@@ -44,7 +81,7 @@ class LineSplitter:
             raise ValueError(f"a line limit must be at least 1 byte, not {limit}")
         self.limit = limit
         unfinished = unfinished or Unfinished()
-        self._held = bytearray(unfinished.held)
+        self._held = _Pieces(unfinished.held)
         # Bytes of an oversize line that are gone; its first KiB is then all that is held.
         self._skipped = unfinished.skipped
         #: How many bytes the lines that came out were long, with their ends and with blank ones.
@@ -52,7 +89,7 @@ class LineSplitter:
 
     @property
     def unfinished(self) -> Unfinished:
-        return Unfinished(bytes(self._held), self._skipped)
+        return Unfinished(self._held.joined(), self._skipped)
 
     def feed(self, data: bytes) -> list[bytes | Oversize]:
         """Take the next bytes of the stream; give the lines that they complete."""
@@ -61,7 +98,7 @@ class LineSplitter:
             self._hold(first)
             return []
         tail = rest.pop()
-        self.consumed += len(self._held) + self._skipped + len(data) - len(tail)
+        self.consumed += self._held.size + self._skipped + len(data) - len(tail)
         lines: list[bytes | Oversize] = [self._complete(first), *rest]
         # Only when the whole piece is over the limit can a line inside of it be.
         if len(data) > self.limit:
@@ -74,24 +111,25 @@ class LineSplitter:
 
     def finish(self) -> list[bytes | Oversize]:
         """The stream has ended: what is held is its last line."""
-        self.consumed += len(self._held) + self._skipped
+        self.consumed += self._held.size + self._skipped
         line = _without_cr(self._complete(b""))
         return [line] if line else []
 
     def _hold(self, piece: bytes) -> None:
-        self._held += piece
-        if self._skipped or len(self._held) > self.limit:
-            self._skipped += max(0, len(self._held) - HEAD_SIZE)
-            del self._held[HEAD_SIZE:]
+        if piece:
+            self._held.add(piece)
+            if self._skipped or self._held.size > self.limit:
+                head = self._held.head()
+                self._skipped += self._held.size - len(head)
+                self._held = _Pieces(head)
 
     def _complete(self, end: bytes) -> bytes | Oversize:
         """The line that was held, with its end."""
-        if not self._held:
+        if not self._held.size:
             return self._judge(end)
-        self._held += end
-        line, skipped = bytes(self._held), self._skipped
-        self._held.clear()
-        self._skipped = 0
+        self._held.add(end)
+        line, skipped = self._held.joined(), self._skipped
+        self._held, self._skipped = _Pieces(b""), 0
         if skipped:
             return Oversize(len(line) + skipped, line[:HEAD_SIZE])
         return self._judge(line)

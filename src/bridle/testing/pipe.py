@@ -124,27 +124,33 @@ class PipedCli:
 
     async def __aexit__(self, kind: object, *_: object) -> None:
         stopping = asyncio.create_task(self._stop())
-        try:
-            await asyncio.shield(stopping)
-        except asyncio.CancelledError:
-            # Whoever cancels us must not leave a process behind; the stop is bounded.
-            await stopping
-            raise
+        cancelled: asyncio.CancelledError | None = None
+        while not stopping.done():
+            # Whoever cancels us, however often, must not leave a process behind; it is bounded.
+            try:
+                await asyncio.shield(stopping)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        stopping.result()
+        if cancelled:
+            raise cancelled
         if kind is None and self._broken:
             raise self._broken
 
     async def _stop(self) -> None:
         """EOF, some time to end by itself, then kill all that it has started."""
-        self.close_stdin()
-        await self._exited(EXIT_SECONDS)
-        await end_tree(self.process.pid, self._marker)
-        await self._exited(KILL_SECONDS)
+        try:
+            self.close_stdin()
+            await self._exited(EXIT_SECONDS)
+        finally:
+            await end_tree(self.process.pid, self._marker)
+            await self._exited(KILL_SECONDS)
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            # asyncio would keep the pipes open for as long as anybody holds their other ends.
+            self.process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
         self._note({"exit": self.process.returncode})
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        # asyncio would keep the pipes open for as long as anybody holds their other ends.
-        self.process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
 
     async def _exited(self, limit: float) -> bool:
         # Not process.wait(): that waits for the pipes too, which a grandchild may hold.
@@ -301,13 +307,18 @@ class PipedCli:
         data = b"?"
         while data:
             data = await self.process.stdout.read(READ_SIZE)
-            if self._recorder and self._recorder.is_open:
-                self._recorder.received(data) if data else self._recorder.end_of("out")
-            events = self.connection.receive(data) if data else self.connection.receive_eof()
             async with self._changed:
-                for event in events:
-                    self._take(event)
+                try:
+                    self._read(data)
+                except Exception as error:  # noqa: BLE001 - a full disk under the recorder, say
+                    self._broken = self._broken or error
                 self._changed.notify_all()
+
+    def _read(self, data: bytes) -> None:
+        if self._recorder and self._recorder.is_open:
+            self._recorder.received(data) if data else self._recorder.end_of("out")
+        for event in self.connection.receive(data) if data else self.connection.receive_eof():
+            self._take(event)
 
     def _take(self, event: Event) -> None:
         self.events.append(event)

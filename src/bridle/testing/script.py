@@ -98,7 +98,7 @@ _ERROR_KINDS = {
 
 def text(words: str, *, chunk: int = 24, delay: float = 0.0) -> Text:
     """Text, streamed in chunks of so many characters with so many seconds between them."""
-    if not isinstance(words, str) or chunk < 1 or delay < 0:
+    if not _is(words, str) or chunk < 1 or delay < 0:
         raise InvalidScript(
             f"text() takes a string, a chunk of 1 or more, no negative delay: {words!r}"
         )
@@ -111,7 +111,7 @@ def thinking(words: str) -> Thinking:
 
 def tool_use(name: str, whole: dict[str, Any] | None = None, /, **fields: Any) -> ToolUse:
     """A call of a tool: its input as a dict, as keywords, or as both."""
-    if not isinstance(name, str) or not name or not isinstance(whole, dict | None):
+    if not _is(name, str) or not name or not _is(whole, dict, type(None)):
         raise InvalidScript(
             f"tool_use() takes a tool's name and its input, not {name!r}, {whole!r}"
         )
@@ -125,7 +125,7 @@ def block(**members: Any) -> RawBlock:
 
 
 def pause(seconds: float) -> Pause:
-    if not isinstance(seconds, int | float) or seconds < 0:
+    if not _is(seconds, int, float) or seconds < 0:
         raise InvalidScript(f"pause() takes seconds, 0 or more, not {seconds!r}")
     return Pause(seconds)
 
@@ -133,7 +133,7 @@ def pause(seconds: float) -> Pause:
 def fail(
     status: int, message: str = "scripted failure", *, retry_after: float | None = None
 ) -> Fail:
-    if not isinstance(status, int) or not 400 <= status <= 599:
+    if not _is(status, int) or not 400 <= status <= 599:
         raise InvalidScript(f"fail() takes an HTTP error status (400 to 599), not {status}")
     return Fail(status, message, _ERROR_KINDS.get(status, "api_error"), retry_after)
 
@@ -212,6 +212,11 @@ def offers(tool: str) -> Matcher:
 def has_image(request: ModelRequest) -> bool:
     """The model is shown an image, in a prompt or in a tool's result."""
     return request.images > 0
+
+
+def _is(value: object, *kinds: type) -> bool:
+    # Scripts are written by hand, often without a type checker: what it would say is said here.
+    return isinstance(value, kinds)
 
 
 def _as_piece(piece: Piece | str) -> Piece:
