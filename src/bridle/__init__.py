@@ -1,11 +1,108 @@
 """Bridle: run Claude Code agents, decide what they may do, keep every event.
 
-Importing it is cheap: `bridle.protocol` (the wire, without I/O), `bridle.testing` (the kit) and
-`bridle.errors` are imported when they are asked for.
+    async with bridle.connect(cwd="app", approver=ask_me) as session:
+        turn = await session.send("Make the tests pass")
+        print((await turn.result()).text)
+
+What one needs most is here, and loaded when it is used; `bridle.protocol` has the types of all
+messages, hooks and requests, `bridle.testing` the kit, `bridle.errors` the tree of errors.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from .errors import BridleError
 
 __version__ = "0.1.0"
 
-__all__ = ["BridleError", "__version__"]
+if TYPE_CHECKING:
+    from .process.spec import LaunchSpec
+    from .process.transport import StopLimits, Stopped
+    from .protocol.control import CanUseTool
+    from .protocol.hook_outputs import HookOutput, pre_tool_use
+    from .protocol.messages import Assistant, Message, Result, User
+    from .protocol.permissions import Allow, Deny
+    from .protocol.requests import Agent
+    from .protocol.unknown import Unknown
+    from .session.connect import connect, run, run_sync
+    from .session.hooks import Hooks
+    from .session.images import image
+    from .session.session import Session
+    from .session.tools import tool
+    from .session.transcripts import StoredSession, Transcript, list_sessions, read_transcript
+    from .session.turns import Turn
+
+#: Where each name comes from: nothing is loaded before it is used.
+_HOMES = {
+    "Agent": "protocol.requests",
+    "Allow": "protocol.permissions",
+    "Assistant": "protocol.messages",
+    "CanUseTool": "protocol.control",
+    "Deny": "protocol.permissions",
+    "HookOutput": "protocol.hook_outputs",
+    "Hooks": "session.hooks",
+    "LaunchSpec": "process.spec",
+    "Message": "protocol.messages",
+    "Result": "protocol.messages",
+    "Session": "session.session",
+    "StopLimits": "process.transport",
+    "Stopped": "process.transport",
+    "StoredSession": "session.transcripts",
+    "Transcript": "session.transcripts",
+    "Turn": "session.turns",
+    "Unknown": "protocol.unknown",
+    "User": "protocol.messages",
+    "connect": "session.connect",
+    "image": "session.images",
+    "list_sessions": "session.transcripts",
+    "pre_tool_use": "protocol.hook_outputs",
+    "read_transcript": "session.transcripts",
+    "run": "session.connect",
+    "run_sync": "session.connect",
+    "tool": "session.tools",
+}
+
+__all__ = [
+    "Agent",
+    "Allow",
+    "Assistant",
+    "BridleError",
+    "CanUseTool",
+    "Deny",
+    "HookOutput",
+    "Hooks",
+    "LaunchSpec",
+    "Message",
+    "Result",
+    "Session",
+    "StopLimits",
+    "Stopped",
+    "StoredSession",
+    "Transcript",
+    "Turn",
+    "Unknown",
+    "User",
+    "__version__",
+    "connect",
+    "image",
+    "list_sessions",
+    "pre_tool_use",
+    "read_transcript",
+    "run",
+    "run_sync",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bridle' has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

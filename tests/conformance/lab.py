@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from bridle.process.arguments import ASK_US, STREAM_JSON
 from bridle.protocol.answers import Initialized
 from bridle.protocol.capabilities import parse_version
 from bridle.protocol.content import tool_output, tool_results
@@ -30,7 +31,7 @@ from bridle.testing import (
     install_cli,
     tool_use,
 )
-from bridle.testing.pipe import ASK_US, STREAM_JSON, Responder
+from bridle.testing.pipe import Responder
 
 #: A shell command that every version asks about (2.0.75 thinks a lone `echo > file` safe).
 COMMAND = "touch t.txt && echo hi > x.txt"

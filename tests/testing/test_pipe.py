@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from bridle.errors import InvalidAnswer, KitError, TimedOut
+from bridle.process.transport import StopLimits
 from bridle.protocol import Allow, HookOutput, RequestReceived, RequestUnreadable
 from bridle.protocol.control import Answer
 from bridle.protocol.messages import Assistant
@@ -136,7 +137,7 @@ async def test_what_a_dead_cli_has_left_behind_is_ended(fake_cli: MakeFake, tmp_
 async def test_a_cancelled_exit_still_leaves_nothing_behind(
     fake_cli: MakeFake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridle.testing.pipe.EXIT_SECONDS", 0.3)
+    monkeypatch.setattr("bridle.testing.pipe.STOP", StopLimits(graceful=0.3, signal=0.2))
     fake = fake_cli([{"spawn": {"seconds": 600}}, {"stall": 600}])
     cli = PipedCli(fake.command, env=dict(os.environ), cwd=tmp_path)
     await cli.__aenter__()
@@ -164,7 +165,7 @@ async def test_leaving_does_not_wait_for_a_grandchild_that_holds_the_pipe(
 async def test_leaving_ends_a_cli_that_does_not_end_by_itself(
     fake_cli: MakeFake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridle.testing.pipe.EXIT_SECONDS", 0.2)
+    monkeypatch.setattr("bridle.testing.pipe.STOP", StopLimits(graceful=0.2, signal=0.2))
     steps = [{"spawn": {"seconds": 600}}, {"say": "Hi."}, {"stall": 600}]
     fake = fake_cli(steps)
     async with PipedCli(fake.command, env=dict(os.environ), cwd=tmp_path) as cli:

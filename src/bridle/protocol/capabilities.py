@@ -22,6 +22,8 @@ Version: TypeAlias = tuple[int, ...]
 Behaviour: TypeAlias = Literal[
     "cancels are understood",
     "hook ask is always asked",
+    "hooks may block on failure",
+    "prompts without a query",
     "queued prompts are merged",
     "rewind dry run",
     "unknown requests are answered",
@@ -76,6 +78,8 @@ BEHAVES_SINCE: dict[Behaviour, Version] = {
     "cancels are understood": NEWEST,
     "unknown requests are answered": NEWEST,
     "hook ask is always asked": NEWEST,
+    "hooks may block on failure": NEWEST,
+    "prompts without a query": NEWEST,
     "queued prompts are merged": NEWEST,
 }
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Raw, Struct, field
 
+from ..errors import TurnFailed
 from .blocks import Block
 from .unknown import Unknown
 
@@ -228,6 +229,25 @@ class Result(Message, tag="result", kw_only=True):
     user_message_uuid: str | None = None
     user_message_uuids: list[str] | None = None
     queued_turn_count: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The agent's last words; what went wrong where it has none."""
+        return self.result if self.result is not None else "\n".join(self.errors)
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether somebody ended the turn. (Old CLIs say so with `is_error: false`.)"""
+        if self.terminal_reason is not None:
+            return self.terminal_reason.startswith("aborted")
+        return self.subtype == "error_during_execution" and not self.is_error
+
+    def raise_for_error(self) -> Result:
+        """Raise `TurnFailed` where the turn ended in an error or was interrupted."""
+        if self.is_error or self.subtype != "success":
+            why = f": {self.text}" if self.text else ""
+            raise TurnFailed(f"the turn ended with {self.subtype}{why}", self)
+        return self
 
 
 class RateLimitInfo(Struct, rename="camel", omit_defaults=True):

@@ -10,13 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..process.recording import Entry, Recorder, load_recording
     from .environment import cli_environment
     from .fake import FakeCli
     from .install import InstalledCli, install_cli
     from .model import ScriptedModel
     from .model_request import ModelRequest
     from .pipe import PipedCli
-    from .recording import Entry, Recorder, load_recording
     from .replay import Replay
     from .script import (
         Conversation,
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     )
 
 _HOME = {
+    ".process.recording": ["Entry", "Recorder", "load_recording"],
     "environment": ["cli_environment"],
     "fake": ["FakeCli"],
     "install": ["InstalledCli", "install_cli"],
     "model": ["ScriptedModel"],
     "model_request": ["ModelRequest"],
     "pipe": ["PipedCli"],
-    "recording": ["Entry", "Recorder", "load_recording"],
     "replay": ["Replay"],
     "script": [
         "Conversation",

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from ..errors import BridleError
+from ..process.recording import Recorder
 from ..protocol.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock
 from ..protocol.capabilities import TESTED_VERSIONS
 from ..protocol.content import Text, tool_output
@@ -25,7 +26,6 @@ from ..protocol.requests import Initialize
 from .install import InstalledCli, install_cli
 from .model import ScriptedModel
 from .pipe import PipedCli
-from .recording import Recorder
 from .script import Turn, tool_use
 
 PROMPT = "Say hello in a file."

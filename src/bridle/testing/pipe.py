@@ -15,6 +15,10 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from ..errors import KitError, TimedOut
+from ..process.arguments import ASK_US, MARKER, STREAM_JSON
+from ..process.recording import Recorder
+from ..process.stop import Ladder, uncancelled
+from ..process.transport import Exit, StopLimits
 from ..protocol.blocks import KnownBlock, TextBlock
 from ..protocol.connection import Connection
 from ..protocol.control import Answer
@@ -33,23 +37,12 @@ from ..protocol.messages import Assistant, Message, Result
 from ..protocol.requests import OutboundRequest
 from ..protocol.unknown import Unknown
 from .install import InstalledCli
-from .recording import Recorder
-from .tree import KILL_SECONDS, MARKER, POLL_SECONDS, end_tree
-
-#: The arguments with which every CLI speaks the control protocol.
-STREAM_JSON = (
-    "-p",
-    "--input-format",
-    "stream-json",
-    "--output-format",
-    "stream-json",
-    "--verbose",
-)
-ASK_US = ("--permission-prompt-tool", "stdio")
 
 READ_SIZE = 64 * 1024
 LIMIT_SECONDS = 60.0
-EXIT_SECONDS = 3.0
+POLL_SECONDS = 0.01
+#: A test has no time for politeness: after these, what is left is killed.
+STOP = StopLimits(graceful=3.0, signal=0.2, total=8.0)
 
 #: Answers a request of the CLI at once, or gives None to leave it to the test.
 Responder = Callable[[RequestReceived], Answer | None]
@@ -80,8 +73,8 @@ class PipedCli:
         if isinstance(program, str) or not program:
             raise KitError(f"a command is a list, such as ['claude'], not {program!r}")
         self._argv = [*program, *arguments, *flags]
-        self._marker = secrets.token_hex(8)
-        self._env = {**env, MARKER: self._marker}
+        self.launch = secrets.token_hex(8)
+        self._env = {**env, MARKER: self.launch}
         self._cwd = Path(cwd)
         self._respond = respond
         self._recorder = recorder
@@ -123,17 +116,8 @@ class PipedCli:
         return self
 
     async def __aexit__(self, kind: object, *_: object) -> None:
-        stopping = asyncio.create_task(self._stop())
-        cancelled: asyncio.CancelledError | None = None
-        while not stopping.done():
-            # Whoever cancels us, however often, must not leave a process behind; it is bounded.
-            try:
-                await asyncio.shield(stopping)
-            except asyncio.CancelledError as error:
-                cancelled = error
-        stopping.result()
-        if cancelled:
-            raise cancelled
+        # Whoever cancels us, however often, must not leave a process behind; it is bounded.
+        await uncancelled(self._stop())
         if kind is None and self._broken:
             raise self._broken
 
@@ -141,10 +125,9 @@ class PipedCli:
         """EOF, some time to end by itself, then kill all that it has started."""
         try:
             self.close_stdin()
-            await self._exited(EXIT_SECONDS)
+            await Ladder(self, STOP).descend("eof")
+            await self.exited(STOP.total)
         finally:
-            await end_tree(self.process.pid, self._marker)
-            await self._exited(KILL_SECONDS)
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -152,7 +135,19 @@ class PipedCli:
             self.process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
         self._note({"exit": self.process.returncode})
 
-    async def _exited(self, limit: float) -> bool:
+    # --- what the ladder asks
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def exit(self) -> Exit | None:
+        code = self.process.returncode
+        return None if code is None else Exit(code=code) if code >= 0 else Exit(signal=-code)
+
+    async def exited(self, limit: float) -> bool:
+        """Wait until the process is gone."""
         # Not process.wait(): that waits for the pipes too, which a grandchild may hold.
         deadline = time.monotonic() + limit
         while self.process.returncode is None and time.monotonic() < deadline:  # noqa: ASYNC110
@@ -261,7 +256,7 @@ class PipedCli:
     async def exit_code(self, limit: float = LIMIT_SECONDS) -> int:
         """Wait until the process has gone and all of its output is in `events`."""
         await self._find(0, lambda e: isinstance(e, StreamEnded), "the end of the output", limit)
-        if not await self._exited(limit) or self.process.returncode is None:
+        if not await self.exited(limit) or self.process.returncode is None:
             raise TimedOut(f"the CLI closed its output and did not end in {limit:g} s")
         return self.process.returncode
 

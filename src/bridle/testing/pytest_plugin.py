@@ -23,6 +23,7 @@ import pytest
 import pytest_asyncio
 
 from ..errors import CliUnavailable
+from ..process.recording import Recorder
 from ..protocol.capabilities import TESTED_VERSIONS
 from .environment import cli_environment
 from .fake import FakeCli
@@ -30,7 +31,6 @@ from .install import InstalledCli, install_cli
 from .model import ScriptedModel
 from .node import find_node
 from .pipe import PipedCli
-from .recording import Recorder
 from .replay import Replay
 
 NOWHERE = "http://127.0.0.1:9"

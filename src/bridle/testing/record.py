@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import FrameType
 
 from ..errors import InvalidScript
-from .recording import Recorder
+from ..process.recording import Recorder
 
 READ_SIZE = 64 * 1024
 USAGE = "usage: python -m bridle.testing.record FILE -- COMMAND [ARGUMENT…]\n"

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from ..errors import InvalidScript, UnexpectedTraffic
-from .recording import Entry, load_recording
+from ..process.recording import Entry, load_recording
 
 MISMATCH = 3
 

@@ -45,8 +45,9 @@ class Entry(Struct, omit_defaults=True):
 class Recorder:
     """Writes a recording while it is open; each entry is on disk as soon as it is written."""
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, *, append: bool = False) -> None:
         self.path = Path(path)
+        self._mode: Literal["ab", "wb"] = "ab" if append else "wb"
         self._start = time.monotonic()
         self._file: IO[bytes] | None = None
         self._halves: dict[Direction, bytes] = {"in": b"", "out": b""}
@@ -54,7 +55,7 @@ class Recorder:
     def __enter__(self) -> Self:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("wb", buffering=0)
+            self._file = self.path.open(self._mode, buffering=0)
         except OSError as error:
             raise InvalidScript(f"can't record to {self.path}: {error.strerror}") from error
         self._start = time.monotonic()

@@ -1,0 +1,164 @@
+"""A CLI over pipes: found, started, read, written to and ended. Its life is the caller's.
+
+Owns the process, its pipes and its tree. Knows nothing of messages; installs no signal handler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+from collections.abc import Mapping
+
+import msgspec
+
+from ..errors import LaunchFailed
+from ..protocol.capabilities import Capabilities
+from .arguments import cli_arguments, cli_environment
+from .complaints import Complaints
+from .exits import PidfdWatch, ThreadWatch, watch_exit
+from .find import FoundCli, check_age, find_cli
+from .pipes import InputPipe, OutputPipe
+from .spawn import Spawned, spawn
+from .spec import LaunchSpec
+from .stop import Ladder, uncancelled
+from .transport import Exit, Receiver, StopLimits, Stopped
+from .version import with_version
+
+#: How long the exit status may come after the end of the output.
+STATUS_SECONDS = 0.25
+
+
+class ChildProcess:
+    """One launch of one CLI. `inherited` is the environment that it starts from."""
+
+    def __init__(self, spec: LaunchSpec, inherited: Mapping[str, str] | None = None) -> None:
+        self.launch = secrets.token_hex(8)
+        base = os.environ if inherited is None else inherited
+        self._env = cli_environment(spec, base, self.launch)
+        cli_arguments(spec)  # so that a mistake is told now
+        self._spec = spec
+        self.cli: FoundCli | None = None
+        self.argv: tuple[str, ...] = ()
+        self._receiver: Receiver | None = None
+        self._process: Spawned | None = None
+        self._complaints = Complaints(self._complained)
+        self._watch: PidfdWatch | ThreadWatch | None = None
+        self._exit: Exit | None = None
+        self._gone = asyncio.Event()
+        self._has_ended = False
+        self._stopping: asyncio.Task[Stopped] | None = None
+
+    @property
+    def version(self) -> str | None:
+        return self.cli.version if self.cli else None
+
+    @property
+    def exit(self) -> Exit | None:
+        return self._exit
+
+    @property
+    def stderr(self) -> str:
+        return self._complaints.tail
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise LaunchFailed("the CLI has not been started")
+        return self._process.pid
+
+    # --- starting
+
+    async def find(self) -> FoundCli:
+        """Which program it will be; once."""
+        if self.cli is None:
+            found = find_cli(self._spec, self._env)
+            self.cli = check_age(await with_version(found, self._env))
+        return self.cli
+
+    async def start(self, receiver: Receiver) -> None:
+        cli = await self.find()
+        self._receiver = receiver
+        self.argv = (*self._spec.containment, *cli.command, *cli_arguments(self._fitted(cli)))
+        self._process = process = spawn(self.argv, self._env, self._spec.cwd)
+        self._input = InputPipe(process.stdin)
+        self._output = OutputPipe(process.stdout, receiver.received, self._over)
+        self._errors = OutputPipe(process.stderr, self._complaints.add, self._complaints.flush)
+        self._watch = watch_exit(process.pid, self._exited)
+
+    def _fitted(self, cli: FoundCli) -> LaunchSpec:
+        """Have prompts repeated where that alone tells which of them a turn has taken up."""
+        if self._spec.replay_user_messages is not None:
+            return self._spec
+        names = Capabilities(cli.version).does("queued prompts are merged") == "yes"
+        return msgspec.structs.replace(self._spec, replay_user_messages=not names)
+
+    # --- talking
+
+    def write(self, data: bytes) -> None:
+        self._input.write(data)
+
+    def close_input(self) -> None:
+        if self._process:
+            self._input.close()
+
+    def _complained(self, text: str) -> None:
+        if self._receiver:
+            self._receiver.complained(text)
+
+    # --- ending
+
+    def _exited(self, status: Exit) -> None:
+        self._exit = status
+        assert self._process
+        # Popen would otherwise wait for the child again, and warn that it is running.
+        self._process.process.returncode = status.code or -(status.signal or 0)
+        self._input.abandon()
+        self._output.finish()
+        self._errors.finish()
+        self._gone.set()
+        if not self._output.is_open:
+            self._end()
+
+    def _over(self) -> None:
+        """The output has ended. How the process did is worth waiting for, for a moment."""
+        if self._exit:
+            self._end()
+        else:
+            asyncio.get_running_loop().call_later(STATUS_SECONDS, self._end)
+
+    def _end(self) -> None:
+        if not self._has_ended and self._receiver:
+            self._has_ended = True
+            self._receiver.ended()
+
+    async def exited(self, limit: float) -> bool:
+        """Wait until the root of the tree is gone; False if it is not in this time."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._gone.wait(), limit)
+        return self._gone.is_set()
+
+    async def stop(self, limits: StopLimits, *, asked: bool = False) -> Stopped:
+        """Close stdin, give it time, then end the whole tree. Again gives the same answer."""
+        if self._process is None:
+            return Stopped("gone", 0.0)
+        if self._stopping is None:
+            self._stopping = asyncio.ensure_future(self._stop(limits, asked=asked))
+        return await uncancelled(self._stopping)
+
+    async def _stop(self, limits: StopLimits, *, asked: bool) -> Stopped:
+        self._input.close()
+        try:
+            return await Ladder(self, limits).descend("asked" if asked else "eof")
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        self._input.abandon()
+        self._output.close()
+        self._errors.close()
+        self._complaints.flush()
+        if self._watch:
+            self._watch.close()
+        self._end()

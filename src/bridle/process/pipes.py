@@ -1,0 +1,149 @@
+"""The two ends of a child's pipes, on the event loop and without its streams.
+
+Owns reading in bounded pieces and writing in order; does not know what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import deque
+from collections.abc import Callable
+
+READ_SIZE = 64 * 1024
+#: How many pieces of one long line may be taken in a row. Each is cheap until the line is whole.
+READS_PER_TICK = 16
+LARGE_PIPE = 1024 * 1024
+
+
+class OutputPipe:
+    """What a child writes, piece by piece: at most one piece with whole lines in each tick.
+
+    So one loud child can't starve another, and a long line still comes fast.
+    """
+
+    def __init__(self, fd: int, take: Callable[[bytes], None], end: Callable[[], None]) -> None:
+        os.set_blocking(fd, False)
+        self._fd = fd
+        self._take = take
+        self._end = end
+        self._is_large = False
+        self._is_last = False
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(fd, self._readable)
+
+    @property
+    def is_open(self) -> bool:
+        return self._fd >= 0
+
+    def _readable(self) -> None:
+        for _ in range(READS_PER_TICK):
+            if self._fd < 0:
+                return
+            try:
+                data = os.read(self._fd, READ_SIZE)
+            except (BlockingIOError, InterruptedError):
+                # Somebody may hold the pipe for ever; the child itself can't write any more.
+                if self._is_last:
+                    self._over()
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._over()
+                return
+            self._take(data)
+            if len(data) < READ_SIZE or b"\n" in data:
+                break
+            self._enlarge()
+        if self._is_last and self._fd >= 0:
+            self._loop.call_soon(self._readable)
+
+    def finish(self) -> None:
+        """The child is gone: read what it left, then end, whoever else holds the pipe."""
+        self._is_last = True
+        if self._fd >= 0:
+            self._loop.call_soon(self._readable)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+    def _over(self) -> None:
+        self.close()
+        self._end()
+
+    def _enlarge(self) -> None:
+        # Only for long lines: the pipes of a user share a budget, and small ones are the rule.
+        if not self._is_large:
+            self._is_large = True
+            with contextlib.suppress(ImportError, AttributeError, OSError):
+                import fcntl
+
+                fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, LARGE_PIPE)
+
+
+class InputPipe:
+    """What a child reads: every write whole and in order, whether or not it reads now."""
+
+    def __init__(self, fd: int) -> None:
+        os.set_blocking(fd, False)
+        self._fd = fd
+        self._waiting: deque[memoryview] = deque()
+        self._is_closing = False
+        self._loop = asyncio.get_running_loop()
+
+    def write(self, data: bytes) -> None:
+        if self._fd < 0 or self._is_closing or not data:
+            return
+        if not self._waiting:
+            written = self._write(data)
+            if written == len(data):
+                return
+            if self._fd < 0:
+                return
+            self._loop.add_writer(self._fd, self._writable)
+            self._waiting.append(memoryview(data)[written:])
+        else:
+            self._waiting.append(memoryview(data))
+
+    def close(self) -> None:
+        """After what is waiting was written."""
+        self._is_closing = True
+        if not self._waiting:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Now, whatever is waiting: nobody will read it."""
+        if self._fd >= 0:
+            if self._waiting:
+                self._loop.remove_writer(self._fd)
+            self._waiting.clear()
+            os.close(self._fd)
+            self._fd = -1
+
+    def _write(self, data: bytes | memoryview) -> int:
+        try:
+            return os.write(self._fd, data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError:
+            # The child has closed its end. That it is gone will be seen at its output.
+            self.abandon()
+            return 0
+
+    def _writable(self) -> None:
+        while self._waiting:
+            piece = self._waiting[0]
+            written = self._write(piece)
+            if written < len(piece):
+                if self._waiting:
+                    self._waiting[0] = piece[written:]
+                return
+            self._waiting.popleft()
+        self._loop.remove_writer(self._fd)
+        if self._is_closing:
+            self.abandon()

@@ -1,0 +1,75 @@
+"""The version of a CLI that must be asked for it, remembered while its file is the same."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from typing import TypeAlias
+
+import msgspec
+
+from .exits import watch_exit
+from .find import FoundCli, version_in
+from .pipes import OutputPipe
+from .spawn import spawn
+from .transport import Exit
+
+LIMIT_SECONDS = 20.0
+
+Program: TypeAlias = tuple[str, int, int]
+
+_known: dict[Program, str | None] = {}
+_asking: dict[Program, asyncio.Task[str]] = {}
+
+
+async def with_version(found: FoundCli, env: dict[str, str]) -> FoundCli:
+    """The same CLI with its version, where it can be found out.
+
+    A command of several words is not asked: nobody knows what it does with one more.
+    """
+    if found.version or len(found.command) > 1:
+        return found
+    status = os.stat(found.path)  # noqa: PTH116
+    program = (found.path, status.st_mtime_ns, status.st_size)
+    if program not in _known:
+        _known[program] = version_in(await _ask_once(program, env))
+    return msgspec.structs.replace(found, version=_known[program])
+
+
+async def _ask_once(program: Program, env: dict[str, str]) -> str:
+    """Fifty sessions that start at once ask once; whoever is cancelled, the others learn it."""
+    task = _asking.get(program)
+    if task is None or task.get_loop() is not asyncio.get_running_loop():
+        task = _asking[program] = asyncio.ensure_future(_output([program[0], "--version"], env))
+        task.add_done_callback(lambda _: _asking.pop(program, None))
+    return await asyncio.shield(task)
+
+
+async def _output(argv: list[str], env: dict[str, str]) -> str:
+    """What a command prints; what it printed so far where it takes too long."""
+    child = spawn(argv, env)
+    os.close(child.stdin)
+    said: list[bytes] = []
+    over, gone = asyncio.Event(), asyncio.Event()
+    output = OutputPipe(child.stdout, said.append, over.set)
+    errors = OutputPipe(child.stderr, lambda _: None, lambda: None)
+
+    def exited(status: Exit) -> None:
+        child.process.returncode = status.code or 0
+        gone.set()
+        output.finish()
+
+    watch = watch_exit(child.pid, exited)
+    try:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LIMIT_SECONDS):
+                await gone.wait()
+                await over.wait()
+    finally:
+        if not gone.is_set():
+            child.process.kill()
+            child.process.wait()
+        for part in (output, errors, watch):
+            part.close()
+    return b"".join(said).decode("utf-8", "replace")

@@ -1,0 +1,242 @@
+"""Which prompt a message and a result belong to.
+
+New CLIs name the prompts of a turn by their uuids: several may be merged into one turn, or join it
+while it runs, and a turn may have none. Of old CLIs we know the order in which they take prompts
+up, and they repeat (`isReplay`) one that joins a turn which runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeAlias
+from weakref import ref
+
+from ..errors import PromptCancelled, TurnFailed
+from ..protocol.content import session_id_of
+from ..protocol.events import MessageReceived
+from ..protocol.messages import CommandLifecycle, Message, Result, User
+from ..protocol.system import Init
+from ..protocol.unknown import Unknown
+from .mailbox import Mailbox
+
+#: A CLI that announces this names the prompts of each turn.
+NAMES_PROMPTS = "msg_lifecycle_v1"
+
+Outcome: TypeAlias = Result | BaseException
+
+
+class Exchange:
+    """A prompt (or none) and what is said for it, until it ends. Held by its `Turn` alone."""
+
+    __slots__ = ("__weakref__", "_outcome", "ended", "mailbox", "origin", "uuid")
+
+    def __init__(self, uuid: str | None, mailbox: Mailbox) -> None:
+        self.uuid = uuid
+        self.mailbox = mailbox
+        self.origin: str | None = None
+        self.ended = asyncio.Event()
+        self._outcome: Outcome | None = None
+
+    def end(self, outcome: Outcome) -> None:
+        if not self.ended.is_set():
+            self._outcome = outcome
+            self.mailbox.close(None if isinstance(outcome, Result) else outcome)
+            self.ended.set()
+
+    def result(self) -> Result:
+        if isinstance(self._outcome, Result):
+            return self._outcome
+        assert self._outcome
+        raise self._outcome
+
+
+#: Weak: what nobody can read any more is not kept for them.
+Reader: TypeAlias = "ref[Exchange]"
+
+
+class TurnBook:
+    """The prompts that were sent and not answered, and the turn that runs."""
+
+    def __init__(self, unread_bytes: int, *, shows_replays: bool) -> None:
+        self._unread_bytes = unread_bytes
+        self._shows_replays = shows_replays
+        self._waiting: dict[str, Reader] = {}
+        self._joined: list[str] = []
+        self._readers: list[Reader] = []
+        self._is_running = False
+        self._is_new = False
+        self._taps: list[Mailbox] = []
+        self._unprompted: asyncio.Queue[Exchange | None] | None = None
+        self.session_id: str | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        return self._is_running or bool(self._waiting)
+
+    def open(self, uuid: str) -> Exchange:
+        """A prompt is about to be sent."""
+        exchange = Exchange(uuid, Mailbox(self._unread_bytes))
+        self._waiting[uuid] = ref(exchange)
+        self._between()
+        return exchange
+
+    def forget(self, uuid: str) -> None:
+        """It was not sent after all."""
+        self._waiting.pop(uuid, None)
+        self._between()
+
+    def tap(self) -> Mailbox:
+        """Gets every message from now on, until `untap`."""
+        mailbox = Mailbox(self._unread_bytes)
+        self._taps.append(mailbox)
+        return mailbox
+
+    def untap(self, mailbox: Mailbox) -> None:
+        if mailbox in self._taps:
+            self._taps.remove(mailbox)
+
+    def unprompted(self) -> asyncio.Queue[Exchange | None]:
+        """Gets the turns that nobody prompted, from the first call on; None at the end."""
+        self._unprompted = self._unprompted or asyncio.Queue()
+        return self._unprompted
+
+    # --- what the CLI says
+
+    def take(self, event: MessageReceived) -> None:
+        message = event.message
+        special = _SPECIAL.get(message.__class__)
+        if special is None or special(self, event):
+            self._deliver(event)
+            if self._is_new:
+                self._learn_id(message)
+
+    def _deliver(self, event: MessageReceived) -> None:
+        for reader in self._readers:
+            exchange = reader()
+            if exchange is not None:
+                exchange.mailbox.put(event)
+        for tap in self._taps:
+            tap.put(event)
+
+    def _learn_id(self, message: Message | Unknown) -> None:
+        session_id = session_id_of(message)
+        if session_id:
+            self.session_id = session_id
+            self._is_new = False
+
+    def _began(self, event: MessageReceived) -> bool:
+        init = event.message
+        assert isinstance(init, Init)
+        self._is_new = True
+        named = init.user_message_uuids
+        if named is None and NAMES_PROMPTS not in init.capabilities:
+            named = [] if self._is_running else list(self._waiting)[:1]
+        if not self._is_running:
+            self._joined, self._readers = [], []
+            self._is_running = True
+        for uuid in named or ():
+            self._join(uuid)
+        if not self._joined and not self._readers and self._unprompted is not None:
+            exchange = Exchange(None, Mailbox(self._unread_bytes))
+            self._readers = [ref(exchange)]
+            self._unprompted.put_nowait(exchange)
+        return True
+
+    def _join(self, uuid: str) -> None:
+        if uuid in self._waiting and uuid not in self._joined:
+            self._joined.append(uuid)
+            self._readers.append(self._waiting[uuid])
+
+    def _lived(self, event: MessageReceived) -> bool:
+        life = event.message
+        assert isinstance(life, CommandLifecycle)
+        if life.state == "started" and self._is_running:
+            self._join(life.command_uuid)
+        elif life.state == "cancelled" and life.command_uuid not in self._joined:
+            reader = self._waiting.pop(life.command_uuid, None)
+            if reader:
+                _end(reader, PromptCancelled("the prompt was taken back before its turn"))
+            self._between()
+        return True
+
+    def _said_by_user(self, event: MessageReceived) -> bool:
+        message = event.message
+        assert isinstance(message, User)
+        if not message.is_replay or message.uuid not in self._waiting:
+            return True
+        # The CLI repeats a prompt when it takes it up, be it in the middle of a turn.
+        self._join(message.uuid)
+        return self._shows_replays
+
+    def _resulted(self, event: MessageReceived) -> bool:
+        result = event.message
+        assert isinstance(result, Result)
+        named = result.user_message_uuids or [result.user_message_uuid or ""]
+        ended = [uuid for uuid in named if uuid in self._waiting]
+        if not ended and result.origin is None:
+            ended = self._joined or list(self._waiting)[:1]
+        for uuid in ended:
+            self._join(uuid)
+        self._is_new = True
+        self._learn_id(result)
+        self._deliver(event)
+        self._finish(ended, result, result.origin.kind if result.origin else None)
+        return False
+
+    def _unknown(self, event: MessageReceived) -> bool:
+        unknown = event.message
+        assert isinstance(unknown, Unknown)
+        if unknown.type != "result":
+            return True
+        self._deliver(event)
+        reason = f"the turn ended with a result that can't be read: {unknown.reason}"
+        failure = TurnFailed(reason, raw=unknown.raw)
+        self._finish(self._joined or list(self._waiting)[:1], failure, None)
+        return False
+
+    def _finish(self, ended: list[str], outcome: Outcome, origin: str | None) -> None:
+        readers = [self._waiting.pop(uuid) for uuid in ended]
+        if not readers:
+            # Nobody's prompt: the turn is its own reader, where anybody asked for such turns.
+            readers = [one for one in self._readers if one not in self._waiting.values()]
+        for reader in readers:
+            _end(reader, outcome, origin)
+        self._is_running = False
+        self._joined = []
+        self._between()
+
+    def _between(self) -> None:
+        """What comes before the next turn begins belongs to the next prompt."""
+        if not self._is_running:
+            self._readers = list(self._waiting.values())[:1]
+
+    def fail(self, error: BaseException) -> None:
+        """No result will come any more."""
+        for reader in (*self._waiting.values(), *self._readers):
+            _end(reader, error)
+        self._waiting, self._joined, self._readers = {}, [], []
+        self._is_running = False
+
+    def close(self, error: BaseException) -> None:
+        """Nothing at all will come any more."""
+        self.fail(error)
+        for tap in self._taps:
+            tap.close()
+        if self._unprompted is not None:
+            self._unprompted.put_nowait(None)
+
+
+def _end(reader: Reader, outcome: Outcome, origin: str | None = None) -> None:
+    exchange = reader()
+    if exchange:
+        exchange.origin = origin
+        exchange.end(outcome)
+
+
+_SPECIAL = {
+    Init: TurnBook._began,  # noqa: SLF001
+    Result: TurnBook._resulted,  # noqa: SLF001
+    User: TurnBook._said_by_user,  # noqa: SLF001
+    CommandLifecycle: TurnBook._lived,  # noqa: SLF001
+    Unknown: TurnBook._unknown,  # noqa: SLF001
+}

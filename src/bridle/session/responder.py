@@ -1,0 +1,177 @@
+"""What the CLI asks, answered once: by the user's handlers, or refused. Fail closed, in one place.
+
+Owns the tasks of handlers that wait. A handler that gives its answer at once needs no task; one
+that raises, or answers what is no answer, refuses; a request that is withdrawn cancels its task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from ..errors import InvalidAnswer
+from ..protocol.connection import Connection
+from ..protocol.control import (
+    Answer,
+    CanUseTool,
+    DialogCancelled,
+    DialogCompleted,
+    ElicitationAnswer,
+    ElicitationRequest,
+    HookCallback,
+    InboundRequest,
+    McpAnswer,
+    McpMessage,
+    UserDialogRequest,
+)
+from ..protocol.events import Asked, RequestReceived, RequestUnreadable
+from ..protocol.permissions import Allow, Decision, Deny
+from .hooks import Hooks, hook_output
+from .tools import ToolServers
+
+Approver: TypeAlias = Callable[[CanUseTool], Decision | Awaitable[Decision]]
+Elicitor: TypeAlias = Callable[
+    [ElicitationRequest], ElicitationAnswer | Awaitable[ElicitationAnswer]
+]
+DialogAnswer: TypeAlias = DialogCompleted | DialogCancelled
+DialogHandler: TypeAlias = Callable[[UserDialogRequest], DialogAnswer | Awaitable[DialogAnswer]]
+
+NO_APPROVER = "Bridle denied this: nobody is there to approve it (the session has no approver)."
+
+
+class Handlers(Struct, kw_only=True):
+    """What a user gives a session to answer with."""
+
+    approver: Approver | None = None
+    hooks: Hooks
+    tools: ToolServers
+    elicit: Elicitor | None = None
+    dialog: DialogHandler | None = None
+
+
+class Responder:
+    """Answers for one session. `write` takes lines for the CLI."""
+
+    def __init__(
+        self, connection: Connection, handlers: Handlers, write: Callable[[bytes], None]
+    ) -> None:
+        self._connection = connection
+        self._handlers = handlers
+        self._write = write
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def take(self, event: RequestReceived) -> None:
+        """A request: answered now, or by a task that it owns."""
+        try:
+            given = self._ask(event.request)
+            if inspect.isawaitable(given):
+                self._wait(event, given)
+            else:
+                self._answer(event, given)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the tool does not run
+            self.refuse(event, _why(event.request, error))
+
+    def withdraw(self, request_id: str) -> None:
+        task = self._tasks.pop(request_id, None)
+        if task:
+            task.cancel()
+
+    def refuse(self, event: Asked, reason: str) -> None:
+        """Say no, and why; nothing is written for a request that is settled already."""
+        if event.request_id not in self._connection.pending:
+            return
+        if isinstance(event, RequestReceived) and isinstance(event.request, CanUseTool):
+            line = self._connection.answer(event.request_id, Deny(_text(reason)))
+        else:
+            line = self._connection.fail(event.request_id, reason)
+        self._write(line)
+
+    def unreadable(self, event: RequestUnreadable) -> None:
+        self.refuse(event, event.reason)
+
+    def cancel_all(self) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+
+    async def close(self) -> None:
+        """Cancel what waits, and see it end."""
+        tasks = list(self._tasks.values())
+        self.cancel_all()
+        if tasks:
+            await asyncio.wait(tasks, timeout=1.0)
+
+    # --- asking
+
+    def _ask(self, request: InboundRequest) -> Any:
+        handlers = self._handlers
+        match request:
+            case CanUseTool():
+                return handlers.approver(request) if handlers.approver else Deny(NO_APPROVER)
+            case HookCallback():
+                return handlers.hooks.call(request.callback_id, request.input)
+            case McpMessage():
+                return handlers.tools.handle(request.server_name, request.message)
+            case ElicitationRequest():
+                return handlers.elicit(request) if handlers.elicit else ElicitationAnswer("decline")
+            case UserDialogRequest():
+                return handlers.dialog(request) if handlers.dialog else DialogCancelled()
+
+    def _wait(self, event: RequestReceived, given: Awaitable[Any]) -> None:
+        task = asyncio.ensure_future(self._answer_later(event, given))
+        self._tasks[event.request_id] = task
+
+    async def _answer_later(self, event: RequestReceived, given: Awaitable[Any]) -> None:
+        try:
+            self._answer(event, await given)
+        except asyncio.CancelledError:
+            # By a withdrawal or by our end nothing is pending; else the handler gave itself up.
+            self.refuse(event, "the handler was cancelled")
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the tool does not run
+            self.refuse(event, _why(event.request, error))
+        finally:
+            self._tasks.pop(event.request_id, None)
+
+    # --- answering
+
+    def _answer(self, event: RequestReceived, given: Any) -> None:
+        if event.request_id not in self._connection.pending:
+            return
+        answer = _fitting(event.request, given)
+        self._write(self._connection.answer(event.request_id, answer))
+
+
+def _fitting(request: InboundRequest, given: Any) -> Answer:
+    """What a handler gave, as an answer; `Connection.answer` judges the rest."""
+    match request:
+        case CanUseTool() if not isinstance(given, Allow | Deny):
+            raise TypeError(f"it answered {given!r}, which is neither Allow(…) nor Deny(…)")
+        case HookCallback():
+            return hook_output(given)
+        case McpMessage():
+            return McpAnswer(given)
+    answer: Answer = given
+    return answer
+
+
+def _why(request: InboundRequest, error: Exception) -> str:
+    who = {
+        CanUseTool: "the approver failed",
+        HookCallback: "the hook failed",
+        McpMessage: "the tool server failed",
+        ElicitationRequest: "the elicitation handler failed",
+        UserDialogRequest: "the dialog handler failed",
+    }[type(request)]
+    detail = (
+        error.reason if isinstance(error, InvalidAnswer) else f"{type(error).__name__}: {error}"
+    )
+    return f"Bridle denied this: {who}: {detail}"
+
+
+def _text(reason: str) -> str:
+    """An error's text must never be the reason why an error can't be told."""
+    return reason.encode("utf-8", "replace").decode()

@@ -1,0 +1,193 @@
+"""The sessions that Claude Code itself keeps on disk: listed, read, and their branches followed.
+
+Owns where they are and how entries hang together. Reads only; an entry that can't be read is
+counted and passed over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, field
+
+from ..errors import InvalidTranscript
+from ..protocol.careful import read_line
+from ..protocol.codec import DECODE_ERRORS
+from ..protocol.messages import Message, User
+from ..protocol.unknown import Unknown
+
+HEAD_SIZE = 256 * 1024
+SUBAGENT = "agent-"
+
+
+class StoredSession(Struct, frozen=True):
+    """A session that can be read, resumed (`connect(resume=id)`) or forked."""
+
+    id: str
+    path: Path
+    modified: float
+    size: int
+    cwd: str | None = None
+    #: The beginning of the conversation: the first words of the user.
+    first_prompt: str = ""
+
+
+class StoredEntry(Struct, frozen=True):
+    """One entry of a transcript; `message` is what was said, where the entry is a message."""
+
+    uuid: str
+    parent: str | None
+    type: str
+    timestamp: str
+    is_sidechain: bool
+    message: Message | Unknown
+    raw: bytes
+
+
+class Transcript(Struct, frozen=True):
+    """A stored session: a tree of entries, because a session can be resumed at any message."""
+
+    id: str
+    path: Path
+    entries: list[StoredEntry]
+    #: Lines that could not be read.
+    unreadable: int = 0
+
+    def leaves(self) -> list[StoredEntry]:
+        """The last entry of each branch, in the order in which they were written."""
+        parents = {entry.parent for entry in self.entries}
+        return [entry for entry in self.entries if entry.uuid not in parents]
+
+    def branch(self, uuid: str | None = None) -> list[StoredEntry]:
+        """From the beginning to one entry; without one, to the entry that was written last."""
+        if not self.entries:
+            return []
+        known = {entry.uuid: entry for entry in self.entries}
+        at = known.get(uuid or self.entries[-1].uuid)
+        if at is None:
+            raise InvalidTranscript(f"{self.path} has no entry {uuid}")
+        found: dict[str, StoredEntry] = {}
+        while at and at.uuid not in found:
+            found[at.uuid] = at
+            at = known.get(at.parent or "")
+        return list(reversed(found.values()))
+
+    def branches(self) -> list[list[StoredEntry]]:
+        """Every branch, from the beginning to its leaf."""
+        return [self.branch(leaf.uuid) for leaf in self.leaves()]
+
+
+def list_sessions(
+    cwd: str | os.PathLike[str] = ".", config_dir: str | os.PathLike[str] | None = None
+) -> list[StoredSession]:
+    """The stored sessions of a folder, the newest first."""
+    here = Path(cwd).resolve()
+    folder = _projects(config_dir) / _name_of(here)
+    found = [one for path in folder.glob("*.jsonl") if (one := _listed(path, here))]
+    return sorted(found, key=lambda one: one.modified, reverse=True)
+
+
+def read_transcript(
+    session: str | os.PathLike[str] | StoredSession,
+    cwd: str | os.PathLike[str] = ".",
+    config_dir: str | os.PathLike[str] | None = None,
+) -> Transcript:
+    """A stored session, by its id (of this folder), its path, or as `list_sessions` gave it."""
+    if isinstance(session, StoredSession):
+        path = session.path
+    elif isinstance(session, str) and re.fullmatch(r"[\w-]+", session):
+        path = _projects(config_dir) / _name_of(Path(cwd).resolve()) / f"{session}.jsonl"
+    else:
+        path = Path(session)
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise InvalidTranscript(f"there is no stored session {session}: {error}") from error
+    read = [_entry(line) for line in lines if line.strip()]
+    entries = [entry for entry in read if isinstance(entry, StoredEntry)]
+    return Transcript(path.stem, path, entries, sum(entry is None for entry in read))
+
+
+class _Stored(Struct, rename="camel"):
+    type: str = ""
+    uuid: str | None = None
+    parent_uuid: str | None = None
+    #: After a compaction the tree begins anew, and this tells where it was before.
+    logical_parent_uuid: str | None = None
+    timestamp: str = ""
+    is_sidechain: bool = False
+    is_meta: bool = False
+    cwd: str | None = None
+    message: msgspec.Raw = field(default_factory=msgspec.Raw)
+
+
+_STORED: msgspec.json.Decoder[_Stored] = msgspec.json.Decoder(_Stored)
+
+
+def _entry(line: bytes) -> StoredEntry | bool | None:
+    """An entry; True for a line that is none (a queue operation, a cost); None if unreadable."""
+    try:
+        stored = _STORED.decode(line)
+    except DECODE_ERRORS:
+        return None
+    if stored.uuid is None:
+        return True
+    message = read_line(line).decoded if stored.message else None
+    if not isinstance(message, Message | Unknown):
+        message = Unknown(stored.type, line, "not a message")
+    parent = stored.parent_uuid or stored.logical_parent_uuid
+    return StoredEntry(
+        stored.uuid, parent, stored.type, stored.timestamp, stored.is_sidechain, message, line
+    )
+
+
+def _listed(path: Path, here: Path) -> StoredSession | None:
+    if path.name.startswith(SUBAGENT):
+        return None
+    try:
+        status = path.stat()
+        with path.open("rb") as file:
+            head = file.read(HEAD_SIZE)
+    except OSError:
+        return None
+    # Different folders may share a name on disk (`a.b`, `a-b`): what was written down decides.
+    stored = list(_heads(head))
+    cwd = next((one.cwd for one in stored if one.cwd), None)
+    if not stored or (cwd and Path(cwd).resolve() != here):
+        return None
+    prompts = (_prompt(one) for one in stored)
+    prompt = next((text for text in prompts if text), "")
+    return StoredSession(path.stem, path, status.st_mtime, status.st_size, cwd, prompt)
+
+
+def _heads(head: bytes) -> Iterator[_Stored]:
+    for line in head.split(b"\n"):
+        try:
+            yield _STORED.decode(line)
+        except DECODE_ERRORS:
+            continue
+
+
+def _prompt(stored: _Stored) -> str:
+    if stored.type != "user" or stored.is_meta or stored.is_sidechain:
+        return ""
+    line = b'{"type":"user","message":' + bytes(stored.message) + b"}"
+    said = read_line(line).decoded
+    if not isinstance(said, User):
+        return ""
+    content = said.message.content
+    texts = [content] if isinstance(content, str) else [getattr(b, "text", "") for b in content]
+    return " ".join(filter(None, texts))[:500]
+
+
+def _projects(config_dir: str | os.PathLike[str] | None) -> Path:
+    given = config_dir or os.environ.get("CLAUDE_CONFIG_DIR")
+    return (Path(given) if given else Path.home() / ".claude") / "projects"
+
+
+def _name_of(folder: Path) -> str:
+    return re.sub(r"[^A-Za-z0-9]", "-", str(folder))
