@@ -107,6 +107,11 @@ class Connection:
         """Our requests that wait for the CLI's answer."""
         return self._outbound.asked
 
+    @property
+    def is_ended(self) -> bool:
+        """The CLI's output is over: nothing more can be written for it."""
+        return self._ended
+
     # --- from the CLI
 
     @property

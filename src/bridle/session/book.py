@@ -145,7 +145,9 @@ class TurnBook:
     def _join(self, uuid: str) -> None:
         if uuid in self._waiting and uuid not in self._joined:
             self._joined.append(uuid)
-            self._readers.append(self._waiting[uuid])
+            # It may read already: what comes between two turns goes to the next prompt.
+            if self._waiting[uuid] not in self._readers:
+                self._readers.append(self._waiting[uuid])
 
     def _lived(self, event: MessageReceived) -> bool:
         life = event.message

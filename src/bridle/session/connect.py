@@ -18,6 +18,7 @@ from ..protocol.blocks import KnownBlock
 from ..protocol.messages import Message, Result
 from ..protocol.requests import Agent, Initialize
 from ..protocol.unknown import Unknown
+from .commit import Commit, at_once
 from .hooks import Hooks
 from .mailbox import UNREAD_BYTES
 from .responder import Approver, DialogHandler, Elicitor, Handlers
@@ -40,12 +41,14 @@ class Connecting:
         handlers: Handlers,
         options: SessionOptions,
         log: str | os.PathLike[str] | LineLog | None,
+        commit: Commit,
     ) -> None:
         # Made here, so that a mistake in the options is told where it was made.
         self._child = ChildProcess(spec)
         self._handlers = handlers
         self._options = options
         self._log = log
+        self._commit = commit
         self._session: Session | None = None
 
     async def __aenter__(self) -> Session:
@@ -53,7 +56,7 @@ class Connecting:
             raise SessionClosed("a session can be entered once: call connect() again")
         if self._log is not None:
             self._options.log = WireLog(self._log)
-        session = self._session = Session(self._child, self._handlers, self._options)
+        session = self._session = Session(self._child, self._handlers, self._options, self._commit)
         try:
             await session.start()
         except BaseException:
@@ -80,6 +83,7 @@ def connect(
     handshake_timeout: float | None = None,
     stop_limits: StopLimits | None = None,
     unread_limit: int = UNREAD_BYTES,
+    commit: Commit = at_once,
     **launch: Unpack[LaunchOptions],
 ) -> Connecting:
     """Start an agent: `async with bridle.connect(cwd="app", approver=ask_me) as session`.
@@ -104,7 +108,7 @@ def connect(
     handlers = Handlers(
         approver=approver, hooks=hooks or Hooks(), tools=servers, elicit=elicit, dialog=dialog
     )
-    return Connecting(spec, handlers, options, log)
+    return Connecting(spec, handlers, options, log, commit)
 
 
 async def run(

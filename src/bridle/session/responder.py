@@ -82,7 +82,7 @@ class Responder:
 
     def refuse(self, event: Asked, reason: str) -> None:
         """Say no, and why; nothing is written for a request that is settled already."""
-        if event.request_id not in self._connection.pending:
+        if not self._is_open(event):
             return
         if isinstance(event, RequestReceived) and isinstance(event.request, CanUseTool):
             line = self._connection.answer(event.request_id, Deny(_text(reason)))
@@ -103,6 +103,11 @@ class Responder:
         self.cancel_all()
         if tasks:
             await asyncio.wait(tasks, timeout=1.0)
+
+    def _is_open(self, event: Asked) -> bool:
+        """Not answered, not withdrawn, and somebody is there to be told."""
+        connection = self._connection
+        return event.request_id in connection.pending and not connection.is_ended
 
     # --- asking
 
@@ -139,7 +144,7 @@ class Responder:
     # --- answering
 
     def _answer(self, event: RequestReceived, given: Any) -> None:
-        if event.request_id not in self._connection.pending:
+        if not self._is_open(event):
             return
         answer = _fitting(event.request, given)
         self._write(self._connection.answer(event.request_id, answer))

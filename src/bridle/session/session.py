@@ -49,7 +49,7 @@ from .commit import Batch, Commit, at_once
 from .controls import Controls
 from .mailbox import UNREAD_BYTES
 from .responder import Handlers, Responder
-from .turns import Tap, Turn
+from .turns import Tap, Turn, turns_in
 from .wirelog import WireLog
 
 REQUEST_SECONDS = 60.0
@@ -184,11 +184,9 @@ class Session(Controls):
         """Every message from now on, of whatever turn and of none."""
         return Tap(mailbox := self._book.tap(), lambda: self._book.untap(mailbox))
 
-    async def unprompted(self) -> AsyncIterator[Turn]:
-        """The turns that nobody prompted (a background task's end), from now on."""
-        queue = self._book.unprompted()
-        while exchange := await queue.get():
-            yield Turn(exchange)
+    def unprompted(self) -> AsyncIterator[Turn]:
+        """The turns that nobody prompted (a background task's end), from the first call on."""
+        return turns_in(self._book.unprompted())
 
     async def ask(
         self, request: OutboundRequest, answer: type[_A], timeout: float | None = None
@@ -211,7 +209,7 @@ class Session(Controls):
         finally:
             self._answers.pop(request_id, None)
             # Timed out, or nobody waits any more: a late answer is to be ignored.
-            if request_id in self._connection.asked and self._end is None:
+            if request_id in self._connection.asked and not self._connection.is_ended:
                 self._write(self._connection.cancel(request_id))
         told = response.answer()
         if isinstance(told, Unknown):
@@ -232,7 +230,7 @@ class Session(Controls):
 
     async def _stop(self, limits: StopLimits) -> Stopped:
         asked = False
-        if self._end is None and self._transport.exit is None:
+        if not self._connection.is_ended and self._transport.exit is None:
             if self.is_busy:
                 self._tell(Interrupt())
             if self._is_ready and self.capabilities.answers("end_session") == "yes":
@@ -258,6 +256,8 @@ class Session(Controls):
             raise self._end
         if self._stopping:
             raise SessionClosed("the session was stopped")
+        if self._connection.is_ended:
+            raise self._how_it_ended()
 
     # --- what the transport tells
 
@@ -325,16 +325,19 @@ class Session(Controls):
             waiter.set_result(event)
 
     def _has_ended(self) -> None:
+        self._end = self._how_it_ended()
+        self._responder.cancel_all()
+        self._fail_all(self._end)
+        self._book.close(SessionClosed("the session was stopped") if self._stopping else self._end)
+
+    def _how_it_ended(self) -> SessionEnded:
         status = self._transport.exit
-        self._end = SessionEnded(
+        return SessionEnded(
             str(status) if status else "closed its output",
             exit_code=status.code if status else None,
             signal=status.signal if status else None,
             stderr=self._transport.stderr,
         )
-        self._responder.cancel_all()
-        self._fail_all(self._end)
-        self._book.close(SessionClosed("the session was stopped") if self._stopping else self._end)
 
     def _fail_all(self, error: BaseException) -> None:
         for request_id, waiter in list(self._answers.items()):

@@ -44,6 +44,10 @@ class Spill:
     def close(self) -> None:
         self._file.close()
 
+    def __del__(self) -> None:
+        # A turn may be dropped with messages that nobody has read.
+        self.close()
+
     def _read(self, at: int, size: int) -> bytes:
         start = at - self._ahead_at
         if start < 0 or start + size > len(self._ahead):

@@ -80,3 +80,9 @@ class Tap:
         self._close()
         self._mailbox.discard()
         self._mailbox.close()
+
+
+async def turns_in(queue: asyncio.Queue[Exchange | None]) -> AsyncIterator[Turn]:
+    """The turns that are put into a queue, until None is."""
+    while exchange := await queue.get():
+        yield Turn(exchange)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .environment import cli_environment
     from .fake import FakeCli
     from .install import InstalledCli, install_cli
+    from .memory import MemoryTransport
     from .model import ScriptedModel
     from .model_request import ModelRequest
     from .pipe import PipedCli
@@ -40,6 +41,7 @@ _HOME = {
     "environment": ["cli_environment"],
     "fake": ["FakeCli"],
     "install": ["InstalledCli", "install_cli"],
+    "memory": ["MemoryTransport"],
     "model": ["ScriptedModel"],
     "model_request": ["ModelRequest"],
     "pipe": ["PipedCli"],
@@ -69,6 +71,7 @@ __all__ = [
     "FakeCli",
     "Hold",
     "InstalledCli",
+    "MemoryTransport",
     "ModelRequest",
     "PipedCli",
     "Recorder",
