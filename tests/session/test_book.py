@@ -218,7 +218,7 @@ async def test_to_stop_waiting_does_not_interrupt_the_agent(start: StartSession)
 async def test_a_turn_that_nobody_holds_keeps_nothing(start: StartSession) -> None:
     session, cli = await start()
     turn = await session.send("1")
-    gone = weakref.ref(turn._exchange.mailbox)
+    gone = weakref.ref(turn._exchange)
     del turn
     gc.collect()
     assert gone() is None
@@ -272,3 +272,12 @@ async def test_a_prompt_may_have_several_parts(start: StartSession) -> None:
     assert [m async for m in turn if isinstance(m, Assistant)]
     (prompt,) = cli.prompts()
     assert [block["text"] for block in prompt["message"]["content"]] == [" with ", "parts"]
+
+
+async def test_who_waits_for_a_message_holds_its_turn(start: StartSession) -> None:
+    session, cli = await start()
+    waiting = asyncio.ensure_future(anext(await session.send("1")))
+    await asyncio.sleep(0)
+    gc.collect()
+    cli.say(init())
+    assert type(await asyncio.wait_for(waiting, LIMIT)).__name__ == "Init"

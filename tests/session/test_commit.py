@@ -65,7 +65,7 @@ async def test_nothing_is_asked_shown_or_answered_before_it_is_committed() -> No
     cli.ask("1", **BASH)
     await asyncio.sleep(0)
     assert (asked, turn.is_done, cli.answered("1")) == ([], False, None)
-    assert len(turn._exchange.mailbox) == 0
+    assert len(turn._exchange) == 0
     commit.release()
     assert asked
     assert cli.answered("1")

@@ -104,9 +104,18 @@ FLAGS: dict[str, tuple[str, Words]] = {
     "debug_file": ("--debug-file", _value),
 }
 
+LISTS = (
+    *("containment", "extra_args", "unset", "betas", "builtin_tools", "allowed_tools"),
+    *("disallowed_tools", "add_dirs", "setting_sources", "plugin_dirs"),
+)
+
 
 def cli_arguments(spec: LaunchSpec) -> list[str]:
     """The arguments that follow the command."""
+    for field in LISTS:
+        if isinstance(value := getattr(spec, field), str):
+            # It would be taken letter by letter, and a tool that is to be denied would not be.
+            raise InvalidLaunch(f"{field} is a list: give [{value!r}]")
     words = [*STREAM_JSON, *ASK_US]
     for field, (flag, write) in FLAGS.items():
         value = getattr(spec, field)
@@ -144,7 +153,9 @@ def cli_environment(spec: LaunchSpec, inherited: Mapping[str, str], launch: str)
     for name, value in env.items():
         if not name or "=" in name or "\0" in name + value:
             raise InvalidLaunch(f"not a variable of an environment: {name!r}")
-    return {**env, MARKER: launch}
+    # An agent that runs below another one belongs to both.
+    above = inherited.get(MARKER)
+    return {**env, MARKER: f"{above}/{launch}" if above else launch}
 
 
 #: What marks every process of a launch.

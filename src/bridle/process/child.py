@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
 from collections.abc import Mapping
 
 import msgspec
 
 from ..errors import LaunchFailed
+from ..ids import new_token
 from ..protocol.capabilities import Capabilities
 from .arguments import cli_arguments, cli_environment
 from .complaints import Complaints
@@ -34,7 +34,7 @@ class ChildProcess:
     """One launch of one CLI. `inherited` is the environment that it starts from."""
 
     def __init__(self, spec: LaunchSpec, inherited: Mapping[str, str] | None = None) -> None:
-        self.launch = secrets.token_hex(8)
+        self.launch = new_token(8)
         base = os.environ if inherited is None else inherited
         self._env = cli_environment(spec, base, self.launch)
         cli_arguments(spec)  # so that a mistake is told now
@@ -115,8 +115,10 @@ class ChildProcess:
         # Popen would otherwise wait for the child again, and warn that it is running.
         self._process.process.returncode = status.code or -(status.signal or 0)
         self._input.abandon()
-        self._output.finish()
+        # Its last words must be known when its end is told.
+        self._errors.drain()
         self._errors.finish()
+        self._output.finish()
         self._gone.set()
         if not self._output.is_open:
             self._end()

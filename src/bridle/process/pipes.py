@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 from collections import deque
 from collections.abc import Callable
 
@@ -29,7 +30,8 @@ class OutputPipe:
         self._take = take
         self._end = end
         self._is_large = False
-        self._is_last = False
+        #: How much to read yet, once the child is gone.
+        self._left: int | None = None
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(fd, self._readable)
 
@@ -42,11 +44,8 @@ class OutputPipe:
             if self._fd < 0:
                 return
             try:
-                data = os.read(self._fd, READ_SIZE)
+                data = self._read()
             except (BlockingIOError, InterruptedError):
-                # Somebody may hold the pipe for ever; the child itself can't write any more.
-                if self._is_last:
-                    self._over()
                 return
             except OSError:
                 data = b""
@@ -57,14 +56,26 @@ class OutputPipe:
             if len(data) < READ_SIZE or b"\n" in data:
                 break
             self._enlarge()
-        if self._is_last and self._fd >= 0:
+        if self._left is not None and self._fd >= 0:
             self._loop.call_soon(self._readable)
 
+    def _read(self) -> bytes:
+        if self._left is None:
+            return os.read(self._fd, READ_SIZE)
+        data = os.read(self._fd, min(self._left, READ_SIZE)) if self._left else b""
+        self._left -= len(data)
+        return data
+
     def finish(self) -> None:
-        """The child is gone: read what it left, then end, whoever else holds the pipe."""
-        self._is_last = True
+        """The child is gone: read what it left, then end, whoever else holds or fills the pipe."""
         if self._fd >= 0:
+            self._left = _unread(self._fd)
             self._loop.call_soon(self._readable)
+
+    def drain(self) -> None:
+        """Take what is there now."""
+        if self._fd >= 0 and (size := _unread(self._fd)):
+            self._take(os.read(self._fd, size))
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -84,6 +95,13 @@ class OutputPipe:
                 import fcntl
 
                 fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, LARGE_PIPE)
+
+
+def _unread(fd: int) -> int:
+    import fcntl
+    import termios
+
+    return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 class InputPipe:

@@ -46,7 +46,11 @@ def spawn(argv: Sequence[str], env: dict[str, str], cwd: StrPath | None = None) 
     folder = Path(cwd or ".")
     if not folder.is_dir():
         raise InvalidLaunch(f"can't start an agent in {folder}: there is no such folder")
-    words = [*dies_with_us(), *argv]
+    # Told by us, because what runs it would only exit; absolute, because the child moves to `cwd`.
+    program = shutil.which(argv[0], path=env.get("PATH"))
+    if program is None:
+        raise LaunchFailed(f"can't start {argv[0]}: there is no such program that may be run")
+    words = [*dies_with_us(), str(Path(program).absolute()), *argv[1:]]
     fds: list[int] = []
     try:
         for _ in range(3):

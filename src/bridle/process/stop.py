@@ -11,13 +11,10 @@ import asyncio
 import signal
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from .transport import Exit, StopLimits, Stopped, StopStep
-from .tree import find_tree, is_alive, signal_all
-
-if TYPE_CHECKING:
-    import psutil
+from .tree import Tree
 
 FIRST_LOOK_SECONDS = 0.005
 SLOWEST_LOOK_SECONDS = 0.1
@@ -45,54 +42,64 @@ class Ladder:
 
     def __init__(self, root: Stoppable, limits: StopLimits) -> None:
         self._root = root
+        self._tree = Tree(root.pid, root.launch)
         self._limits = limits
         self._start = time.monotonic()
-        self._known: dict[int, psutil.Process] = {}
+        #: Then is the time to be polite over: what is left belongs to SIGKILL.
+        self._polite = self._start + max(0.0, limits.total - limits.signal)
 
     async def descend(self, mildest: StopStep) -> Stopped:
         """`mildest`: what has been done already to have it end by itself."""
+        try:
+            return await self._descend(mildest)
+        except asyncio.CancelledError:
+            # The loop itself is being closed: nothing can be waited for any more.
+            self._tree.signal(signal.SIGKILL)
+            raise
+
+    async def _descend(self, mildest: StopStep) -> Stopped:
         step: StopStep = "gone" if self._root.exit else mildest
-        await self._root.exited(self._limits.graceful)
+        await self._root.exited(min(self._limits.graceful, self._polite - self._start))
         for number in (signal.SIGINT, signal.SIGTERM):
-            if not self._tree():
-                return self._stopped(step)
+            if not await self._looked():
+                return await self._stopped(step)
             # To the CLI an interrupt means "end"; orphaned commands ignore it.
             if number is signal.SIGINT and self._root.exit:
                 continue
             step = "SIGINT" if number is signal.SIGINT else "SIGTERM"
-            signal_all(self._tree(), number)
-            await self._until(self._is_empty, self._limits.signal)
-        if self._tree():
+            self._tree.signal(number)
+            end = min(time.monotonic() + self._limits.signal, self._polite)
+            await self._until(self._tree.is_gone, end)
+        if not self._tree.is_gone():
             step = "SIGKILL"
-            await self._until(self._is_killed, self._limits.signal)
-        return self._stopped(step)
+            await self._until(self._is_killed, self._start + self._limits.total)
+        return await self._stopped(step)
 
-    def _tree(self) -> list[psutil.Process]:
-        """All that is alive, also what was found once and has hidden since."""
-        root = self._root
-        found = find_tree(root.pid, root.launch, since=time.monotonic() - FIRST_LOOK_SECONDS)
-        self._known |= {process.pid: process for process in found}
-        self._known = {pid: process for pid, process in self._known.items() if is_alive(process)}
-        return list(self._known.values())
-
-    def _is_empty(self) -> bool:
-        # To look at those that are known is cheap; only when they are gone, look for others.
-        return not any(map(is_alive, self._known.values())) and not self._tree()
+    async def _looked(self) -> bool:
+        """Whether anything is alive."""
+        asked = time.monotonic()
+        # Whoever asks in the same pass of the loop shares the look that follows.
+        await asyncio.sleep(0)
+        return bool(self._tree.look(since=asked))
 
     def _is_killed(self) -> bool:
-        signal_all(self._tree(), signal.SIGKILL)
-        return not self._known
+        if self._tree.is_gone():
+            return True
+        self._tree.signal(signal.SIGKILL)
+        return False
 
-    async def _until(self, done: Callable[[], bool], limit: float) -> None:
-        end = min(time.monotonic() + limit, self._start + self._limits.total)
+    async def _until(self, done: Callable[[], bool], end: float) -> None:
         pause = FIRST_LOOK_SECONDS
         while not done() and time.monotonic() < end:
             await asyncio.sleep(min(pause, max(0.0, end - time.monotonic())))
             pause = min(pause * 1.5, SLOWEST_LOOK_SECONDS)
 
-    def _stopped(self, step: StopStep) -> Stopped:
+    async def _stopped(self, step: StopStep) -> Stopped:
+        survivors = tuple(seen.pid for seen in self._tree.alive())
+        if not survivors:
+            # It is gone, but the loop may not have been told how.
+            await self._root.exited(self._limits.signal)
         seconds = time.monotonic() - self._start
-        survivors = tuple(pid for pid, process in self._known.items() if is_alive(process))
         return Stopped(step, seconds, self._root.exit, survivors)
 
 

@@ -1,106 +1,87 @@
 """The processes of a launch, wherever they went: found by parentage and by a marker.
 
 A CLI runs its tools in sessions of their own, and `nohup` or a dead parent leaves orphans; but what
-is started inherits the environment, and with it the marker. Looking at every process of the machine
-costs some 10 ms, so stops that run at the same time share one look.
+is started inherits the environment, and with it the marker.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
+import signal
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from msgspec import Struct
+from .census import Seen, census
 
-from .arguments import MARKER
-
-if TYPE_CHECKING:
-    import psutil
+#: A tree that still grows after so many looks is not caught by looking.
+FREEZES = 20
 
 
-class _Seen(Struct, frozen=True):
-    process: psutil.Process
-    parent: int
-    marker: str | None
+class Tree:
+    """Remembers what it has found, so that nothing can hide from it later."""
+
+    def __init__(self, pid: int, launch: str) -> None:
+        self._pid = pid
+        self._launch = launch
+        self._known: list[Seen] = []
+
+    def look(self, since: float | None = None) -> list[Seen]:
+        """All that is alive now, or not before `since`."""
+        start = time.monotonic() if since is None else since
+        found = find_tree(self._pid, self._launch, start, self._known)
+        self._known = [seen for seen in found if seen.is_alive()]
+        return self._known
+
+    def alive(self) -> list[Seen]:
+        """What is alive of that which is known: much cheaper than a look."""
+        self._known = [seen for seen in self._known if seen.is_alive()]
+        return self._known
+
+    def is_gone(self) -> bool:
+        return not self.alive() and not self.look()
+
+    def signal(self, number: int) -> None:
+        """To all of them at once: what can't fork can't leave a child that nobody finds."""
+        frozen: dict[tuple[int, float], Seen] = {}
+        for _ in range(FREEZES):
+            found = {(seen.pid, seen.born): seen for seen in self.look()}
+            new = found.keys() - frozen.keys()
+            if not new:
+                break
+            _signal((found[key] for key in new), signal.SIGSTOP)
+            frozen |= found
+        _signal(frozen.values(), number)
+        if number != signal.SIGKILL:
+            _signal(frozen.values(), signal.SIGCONT)
 
 
-class _Census(Struct, frozen=True):
-    """All processes that we may look at, as they were from `taken` on."""
-
-    taken: float
-    rows: tuple[_Seen, ...]
-
-
-_newest = _Census(float("-inf"), ())
-
-
-def find_tree(pid: int, marker: str, since: float) -> list[psutil.Process]:
+def find_tree(pid: int, launch: str, since: float, known: Iterable[Seen] = ()) -> list[Seen]:
     """What is alive of a launch: its root, all that carry its marker, and all below them.
 
-    `since`: how old a look at the machine may be (`time.monotonic`).
+    `since`: how old a look at the machine may be (`time.monotonic`). `known` belong to it too.
     """
-    rows = _census(since).rows
+    rows = census(since)
+    births = {seen.pid: seen.born for seen in known}
     # The root is ours until it is reaped: after that the number may be anybody's.
     found = {
-        row.process.pid: row.process
+        row.pid: row
         for row in rows
-        if row.marker == marker or (row.process.pid == pid and row.parent == os.getpid())
+        if launch in row.launches
+        or births.get(row.pid) == row.born
+        or (row.pid == pid and row.parent == os.getpid())
     }
-    children: dict[int, list[psutil.Process]] = {}
+    children: dict[int, list[Seen]] = {}
     for row in rows:
-        children.setdefault(row.parent, []).append(row.process)
+        children.setdefault(row.parent, []).append(row)
     waiting = list(found)
     while waiting:
-        for process in children.get(waiting.pop(), ()):
-            if process.pid not in found:
-                found[process.pid] = process
-                waiting.append(process.pid)
+        for child in children.get(waiting.pop(), ()):
+            if child.pid not in found:
+                found[child.pid] = child
+                waiting.append(child.pid)
     return list(found.values())
 
 
-def signal_all(tree: list[psutil.Process], number: int) -> None:
-    """psutil looks at the start time first, so that a reused pid is left alone."""
-    import psutil
-
-    for process in tree:
-        with contextlib.suppress(psutil.Error):
-            process.send_signal(number)
-
-
-def is_alive(process: psutil.Process) -> bool:
-    """A zombie is dead: it only waits to be reaped."""
-    import psutil
-
-    try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.Error:
-        return False
-
-
-def _census(since: float) -> _Census:
-    global _newest  # noqa: PLW0603 - one look at the machine serves every session of the process
-    if _newest.taken < since:
-        # Imported here: it takes longer than to start a session.
-        import psutil
-
-        taken = time.monotonic()
-        rows = (_look(process) for process in psutil.process_iter())
-        _newest = _Census(taken, tuple(row for row in rows if row))
-    return _newest
-
-
-def _look(process: psutil.Process) -> _Seen | None:
-    import psutil
-
-    try:
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return None
-        parent = process.ppid()
-    except psutil.Error:
-        return None
-    try:
-        return _Seen(process, parent, process.environ().get(MARKER))
-    except psutil.Error:
-        return _Seen(process, parent, None)
+def _signal(processes: Iterable[Seen], number: int) -> None:
+    for process in processes:
+        process.signal(number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 from typing import TypeAlias
 
 import msgspec
@@ -68,7 +69,9 @@ async def _output(argv: list[str], env: dict[str, str]) -> str:
                 await over.wait()
     finally:
         if not gone.is_set():
-            child.process.kill()
+            # It leads a group: a script may wait for another program.
+            if child.process.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
             child.process.wait()
         for part in (output, errors, watch):
             part.close()

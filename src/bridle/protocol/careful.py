@@ -9,6 +9,7 @@ a request of the CLI (an agent waits for it) lose only the optional fields that 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar, get_args
 
@@ -16,7 +17,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from .blocks import Block, KnownBlock, ToolResultBlock
-from .codec import DECODE_ERRORS, ControlLine, SystemHead, decode_line
+from .codec import DECODE_ERRORS, ControlLine, SystemHead, line_decoder
 from .control import (
     PENDING_LISTS,
     ControlFailure,
@@ -66,14 +67,22 @@ Members: TypeAlias = dict[str, Raw]
 _S = TypeVar("_S", bound=Struct)
 _Spoken = TypeVar("_Spoken", Assistant, User)
 
-_SYSTEM: msgspec.json.Decoder[KnownSystem] = msgspec.json.Decoder(KnownSystem)
-_BLOCK: msgspec.json.Decoder[KnownBlock] = msgspec.json.Decoder(KnownBlock)
 _MEMBERS = msgspec.json.Decoder(Members)
 _TEXT = msgspec.json.Decoder(str)
 _RAWS = msgspec.json.Decoder(list[Raw])
 
 _REQUESTS = {kind.__struct_config__.tag: kind for kind in get_args(InboundRequest)}
 _HOOKS = {kind.__struct_config__.tag: kind for kind in get_args(KnownHookInput)}
+
+
+@functools.cache
+def _system() -> msgspec.json.Decoder[KnownSystem]:
+    return msgspec.json.Decoder(KnownSystem)
+
+
+@functools.cache
+def _block() -> msgspec.json.Decoder[KnownBlock]:
+    return msgspec.json.Decoder(KnownBlock)
 
 
 def read_line(line: bytes) -> Reading:
@@ -91,7 +100,7 @@ def read_line(line: bytes) -> Reading:
 def read_system(line: bytes) -> Message | Unknown | Malformed:
     """Decode a line whose type is known to be `system`."""
     try:
-        return _SYSTEM.decode(line)
+        return _system().decode(line)
     except msgspec.ValidationError as error:
         return Unknown(_tag(line, "system"), line, str(error))
     except DECODE_ERRORS as error:
@@ -101,7 +110,7 @@ def read_system(line: bytes) -> Message | Unknown | Malformed:
 def read_block(raw: bytes) -> Block:
     """Decode one content block; what no type fits becomes `Unknown`, inside a tool result too."""
     try:
-        return _BLOCK.decode(raw)
+        return _block().decode(raw)
     except DECODE_ERRORS as error:
         reason = _reason(error)
     members = members_of(raw)
@@ -118,8 +127,21 @@ def read_block(raw: bytes) -> Block:
 
 def input_in(raw: bytes) -> Raw:
     """The `input` of a can_use_tool request, as it stands in its line."""
-    members = members_of(raw) or members_of(repair(raw))
-    return members_of(members["request"])["input"]
+    try:
+        return _INPUT.decode(raw).request.input
+    except DECODE_ERRORS:
+        return _INPUT.decode(repair(raw)).request.input
+
+
+class _HasInput(Struct):
+    input: Raw
+
+
+class _InputLine(Struct):
+    request: _HasInput
+
+
+_INPUT: msgspec.json.Decoder[_InputLine] = msgspec.json.Decoder(_InputLine)
 
 
 def members_of(raw: Raw | bytes) -> Members:
@@ -145,7 +167,7 @@ def raws_in(raw: Raw | bytes) -> list[Raw]:
 
 def _read(line: bytes) -> Reading:
     try:
-        decoded = decode_line(line)
+        decoded = line_decoder()(line)
     except DECODE_ERRORS as error:
         return _read_carefully(line, error)
     return Reading(read_system(line) if isinstance(decoded, SystemHead) else decoded)

@@ -6,6 +6,7 @@ for `careful`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar, get_args
 
@@ -59,16 +60,22 @@ _Checked = TypeVar("_Checked")
 #: The types that need nothing more once the one pass is done.
 PLAIN_TYPES: frozenset[type] = frozenset(get_args(PlainMessage))
 
-_LINE = msgspec.json.Decoder(PlainMessage | SystemHead | ControlLine)
-
 # What a decoder of ours may raise on bytes that a CLI wrote. ValidationError is a DecodeError.
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 #: What checking or encoding our own words may raise: wrong types, lone surrogates, deep nesting.
 UNWRITABLE = (*DECODE_ERRORS, UnicodeEncodeError, TypeError, ValueError, OverflowError)
 
-#: The hot path: one pass over a line. Raises DECODE_ERRORS; then `careful.read_line` finds out why.
-decode_line: Callable[[bytes], PlainMessage | SystemHead | ControlLine] = _LINE.decode
+Line: TypeAlias = PlainMessage | SystemHead | ControlLine
+
+
+@functools.cache
+def line_decoder() -> Callable[[bytes], Line]:
+    """The hot path: one pass over a line. Built when first used, not when imported.
+
+    It raises DECODE_ERRORS; then `careful.read_line` finds out why.
+    """
+    return msgspec.json.Decoder(Line).decode
 
 
 def encode_line(value: Any) -> bytes:
@@ -76,7 +83,11 @@ def encode_line(value: Any) -> bytes:
 
     U+2028 and U+2029 are escaped: some line readers of JavaScript split at them.
     """
-    line = msgspec.json.encode(value)
+    return finished_line(msgspec.json.encode(value))
+
+
+def finished_line(line: bytes) -> bytes:
+    """JSON as a line that no reader tears apart."""
     if b"\n" in line:
         # JSON escapes those in strings: this one came in a `Raw`, and would tear the line in two.
         raise ValueError("a newline inside raw JSON")

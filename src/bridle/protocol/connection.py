@@ -25,13 +25,14 @@ from .codec import (
     UNWRITABLE,
     SystemHead,
     check,
-    decode_line,
     encode_line,
+    line_decoder,
 )
 from .content import unknown_parts
 from .control import (
     PENDING_LISTS,
     Answer,
+    CanUseTool,
     ControlCancelLine,
     ControlFailure,
     ControlRequestLine,
@@ -93,6 +94,7 @@ class Connection:
         self.capabilities = Capabilities(version)
         self.counters = Counters()
         self._splitter = LineSplitter(line_limit)
+        self._decode = line_decoder()
         self._inbound = InboundRequests(self.counters)
         self._outbound = OutboundRequests(self.counters, nonce)
         self._ended = False
@@ -140,17 +142,26 @@ class Connection:
     def _read(self, lines: list[bytes | Oversize]) -> list[Event]:
         events: list[Event] = []
         append = events.append
+        decode = self._decode
         for line in lines:
             if isinstance(line, Oversize):
                 self._oversized(line, events)
                 continue
             try:
-                message = decode_line(line)
+                message = decode(line)
             except DECODE_ERRORS:
                 self._carefully(line, events)
                 continue
             if message.__class__ in PLAIN_TYPES:
                 append(MessageReceived(message, line))  # type: ignore[arg-type]
+            elif (
+                message.__class__ is ControlRequestLine and message.request.__class__ is CanUseTool
+            ):
+                append(
+                    self._inbound.receive(
+                        RequestReceived(message.request_id, message.request, line)
+                    )
+                )
             elif isinstance(message, SystemHead):
                 system = read_system(line)
                 if isinstance(system, Message):

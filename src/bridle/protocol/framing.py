@@ -93,17 +93,21 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> list[bytes | Oversize]:
         """Take the next bytes of the stream; give the lines that they complete."""
-        first, *rest = data.split(b"\n")
-        if not rest:
-            self._hold(first)
+        lines: list[bytes | Oversize] = [*data.split(b"\n")]
+        tail = lines.pop()
+        assert isinstance(tail, bytes)
+        if not lines:
+            self._hold(tail)
             return []
-        tail = rest.pop()
         self.consumed += self._held.size + self._skipped + len(data) - len(tail)
-        lines: list[bytes | Oversize] = [self._complete(first), *rest]
+        if self._held.size:
+            assert isinstance(lines[0], bytes)
+            lines[0] = self._complete(lines[0])
         # Only when the whole piece is over the limit can a line inside of it be.
         if len(data) > self.limit:
             lines = [self._judge(line) for line in lines]
-        self._hold(tail)
+        if tail:
+            self._hold(tail)
         # The CR may have been the last byte of an earlier piece, its LF the first of this one.
         if b"\r" in data or data[0] == LF:
             lines = [_without_cr(line) for line in lines]

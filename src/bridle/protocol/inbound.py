@@ -10,8 +10,8 @@ import msgspec
 
 from ..errors import AlreadyAnswered, AlreadyWithdrawn, InvalidAnswer, NotPending
 from .careful import input_in
-from .codec import UNWRITABLE, check, encode_line
-from .control import ANSWERS_TO, Answer, HookCallback
+from .codec import UNWRITABLE, check, encode_line, finished_line
+from .control import ANSWERS_TO, Answer, CanUseTool, HookCallback
 from .events import (
     Asked,
     Counters,
@@ -28,6 +28,9 @@ from .remembered import Remembered
 from .unknown import Unknown
 
 RESPONSE = "control_response"
+
+#: What is answered most: nothing of it needs to be checked.
+ALLOW = Allow()
 
 Fate: TypeAlias = Literal["answered", "withdrawn"]
 
@@ -76,6 +79,9 @@ class InboundRequests:
 
     def answer(self, request_id: str, answer: Answer) -> bytes:
         event = self._waiting(request_id)
+        if answer == ALLOW and isinstance(event, RequestReceived):
+            if isinstance(event.request, CanUseTool):
+                return self._settled(request_id, _allowed(event))
         if isinstance(event, RequestUnreadable):
             raise InvalidAnswer(request_id, f"it can't be read ({event.reason}), only failed")
         request = event.request
@@ -146,6 +152,17 @@ def _with_input(answer: Answer, event: RequestReceived) -> Any:
     if isinstance(answer, Allow) and isinstance(answer.updated_input, msgspec.UnsetType):
         return {**msgspec.to_builtins(answer), "updatedInput": input_in(event.raw)}
     return answer
+
+
+def _allowed(event: RequestReceived) -> bytes:
+    """`Allow()` in one go: the input is passed on as it came."""
+    return finished_line(
+        b'{"type":"control_response","response":{"subtype":"success","request_id":'
+        + msgspec.json.encode(event.request_id)
+        + b',"response":{"behavior":"allow","updatedInput":'
+        + input_in(event.raw)
+        + b"}}}"
+    )
 
 
 def _success(request_id: str, answer: Any) -> bytes:

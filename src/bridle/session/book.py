@@ -25,14 +25,12 @@ NAMES_PROMPTS = "msg_lifecycle_v1"
 Outcome: TypeAlias = Result | BaseException
 
 
-class Exchange:
-    """A prompt (or none) and what is said for it, until it ends. Held by its `Turn` alone."""
+class Exchange(Mailbox):
+    """A prompt (or none) and what is said for it, until it ends. Held by its readers alone."""
 
-    __slots__ = ("__weakref__", "_outcome", "ended", "mailbox", "origin", "uuid")
-
-    def __init__(self, uuid: str | None, mailbox: Mailbox) -> None:
+    def __init__(self, uuid: str | None, unread_bytes: int) -> None:
+        super().__init__(unread_bytes)
         self.uuid = uuid
-        self.mailbox = mailbox
         self.origin: str | None = None
         self.ended = asyncio.Event()
         self._outcome: Outcome | None = None
@@ -40,7 +38,7 @@ class Exchange:
     def end(self, outcome: Outcome) -> None:
         if not self.ended.is_set():
             self._outcome = outcome
-            self.mailbox.close(None if isinstance(outcome, Result) else outcome)
+            self.close(None if isinstance(outcome, Result) else outcome)
             self.ended.set()
 
     def result(self) -> Result:
@@ -75,7 +73,7 @@ class TurnBook:
 
     def open(self, uuid: str) -> Exchange:
         """A prompt is about to be sent."""
-        exchange = Exchange(uuid, Mailbox(self._unread_bytes))
+        exchange = Exchange(uuid, self._unread_bytes)
         self._waiting[uuid] = ref(exchange)
         self._between()
         return exchange
@@ -114,7 +112,7 @@ class TurnBook:
         for reader in self._readers:
             exchange = reader()
             if exchange is not None:
-                exchange.mailbox.put(event)
+                exchange.put(event)
         for tap in self._taps:
             tap.put(event)
 
@@ -137,7 +135,7 @@ class TurnBook:
         for uuid in named or ():
             self._join(uuid)
         if not self._joined and not self._readers and self._unprompted is not None:
-            exchange = Exchange(None, Mailbox(self._unread_bytes))
+            exchange = Exchange(None, self._unread_bytes)
             self._readers = [ref(exchange)]
             self._unprompted.put_nowait(exchange)
         return True
@@ -230,7 +228,7 @@ class TurnBook:
 
 def _end(reader: Reader, outcome: Outcome, origin: str | None = None) -> None:
     exchange = reader()
-    if exchange:
+    if exchange is not None:
         exchange.origin = origin
         exchange.end(outcome)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -136,6 +135,8 @@ def run_sync(prompt: str | Sequence[KnownBlock | str], **options: Any) -> Result
 def _spec(options: Mapping[str, Any]) -> LaunchSpec:
     unknown = sorted(set(options) - set(LaunchSpec.__struct_fields__))
     if unknown:
+        import difflib
+
         near = difflib.get_close_matches(unknown[0], LaunchSpec.__struct_fields__, 1)
         hint = f": did you mean {near[0]!r}?" if near else ""
         raise TypeError(f"connect() has no option {unknown[0]!r}{hint}")

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TypeVar
-from uuid import uuid4
 
 from msgspec import UNSET, Struct
 
@@ -23,6 +21,7 @@ from ..errors import (
     SessionEnded,
     UnreadableAnswer,
 )
+from ..ids import new_token, new_uuid
 from ..process.stop import uncancelled
 from ..process.transport import StopLimits, Stopped, Transport
 from ..protocol.answers import Answered, Initialized, ModeSet
@@ -85,7 +84,7 @@ class Session(Controls):
         self._options = options
         self._handlers = handlers
         self._commit = commit
-        self._connection = Connection(nonce=secrets.token_hex(4), version=transport.version)
+        self._connection = Connection(nonce=new_token(4), version=transport.version)
         self._responder = Responder(self._connection, handlers, self._write)
         self._book = TurnBook(options.unread_bytes, shows_replays=options.shows_replays)
         self._answers: dict[str, asyncio.Future[ResponseReceived]] = {}
@@ -166,7 +165,7 @@ class Session(Controls):
         if not query and self.capabilities.does("prompts without a query") == "no":
             raise NotSupported("a prompt without a query", self.capabilities.version, "2.1.325")
         content = prompt if isinstance(prompt, str) else [_block(part) for part in prompt]
-        uuid = str(uuid4())
+        uuid = new_uuid()
         line = self._connection.prompt(
             content,
             uuid=uuid,

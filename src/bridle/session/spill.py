@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 
 LENGTH = 8
 READ_AHEAD = 64 * 1024
@@ -13,6 +12,9 @@ class Spill:
     """A queue of lines on disk."""
 
     def __init__(self) -> None:
+        # Imported here: most sessions never need it.
+        import tempfile
+
         self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed by `close`
         self._end = 0
         self._at = 0

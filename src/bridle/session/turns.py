@@ -38,13 +38,13 @@ class Turn:
     @property
     def dropped_deltas(self) -> int:
         """How many deltas were dropped because too many were unread."""
-        return self._exchange.mailbox.dropped_deltas
+        return self._exchange.dropped_deltas
 
     def __aiter__(self) -> AsyncIterator[Message | Unknown]:
         return self
 
     def __anext__(self) -> Coroutine[Any, Any, Message | Unknown]:
-        return self._exchange.mailbox.get()
+        return self._exchange.get()
 
     async def result(self, timeout: float | None = None) -> Result:
         """What ended the turn, be it an error: `Result.raise_for_error` would raise that."""
@@ -54,7 +54,7 @@ class Turn:
 
     def discard(self) -> None:
         """Keep no messages: nobody will iterate over them."""
-        self._exchange.mailbox.discard()
+        self._exchange.discard()
 
 
 class Tap:
@@ -84,5 +84,5 @@ class Tap:
 
 async def turns_in(queue: asyncio.Queue[Exchange | None]) -> AsyncIterator[Turn]:
     """The turns that are put into a queue, until None is."""
-    while exchange := await queue.get():
+    while (exchange := await queue.get()) is not None:
         yield Turn(exchange)

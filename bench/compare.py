@@ -1,0 +1,247 @@
+"""Bridle beside the official `claude-agent-sdk`: the same work, the same fake CLI, in one run.
+
+Each measurement is a process of its own; the two sides take turns; the median of the rounds counts.
+The ratios go to bench/results.md and bench/results.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from decode import assistant, stream
+
+HERE = Path(__file__).resolve().parent
+SIDES = ("bridle", "sdk")
+MB = 1_000_000
+
+
+class Row(Struct):
+    """One line of the table: what is compared, and what we want to reach."""
+
+    name: str
+    work: str
+    options: dict[str, Any]
+    figure: str
+    unit: str
+    #: The least ratio SDK : Bridle; or, with `most`, the most that ours may be.
+    least: float = 0
+    most: float | None = None
+    is_pinned: bool = False
+
+
+class Measured(Struct):
+    name: str
+    unit: str
+    bridle: float
+    sdk: float | None
+    ratio: float | None
+    wanted: str
+    is_met: bool
+
+
+def rows(folder: Path, scale: float) -> list[Row]:
+    cli = str(_fake(folder))
+    many = max(200, int(50_000 * scale))
+    asks = max(50, int(2_000 * scale))
+    lines = b"\n".join(stream(many)) + b"\n"
+    approvals = {"cli": cli, "plan": {"mode": "approvals", "count": asks}}
+    idle = {"cli": cli, "plan": {"mode": "idle"}}
+    loud = {"mode": "stream", "file": _file(folder, "loud", b"\n".join(stream(60_000)) + b"\n")}
+    beside = {"mode": "approvals", "count": min(asks, 1_000), "gap": 0.001}
+    found = [
+        Row(
+            f"{many:,} messages streamed, CPU per message",
+            "stream",
+            {"cli": cli, "messages": many, "plan": _plan(folder, "stream", lines)},
+            "cpu_us_per_message",
+            "µs",
+            5,
+            is_pinned=True,
+        ),
+        Row(
+            f"{asks:,} approvals by an async approver, p50",
+            "approvals",
+            {**approvals, "approver": "async"},
+            "p50_us",
+            "µs",
+            4,
+            is_pinned=True,
+        ),
+        Row(
+            "the same by a sync approver, p50",
+            "approvals",
+            {**approvals, "approver": "sync"},
+            "p50_us",
+            "µs",
+            7,
+            is_pinned=True,
+        ),
+    ]
+    for size in (1, 4, 16):
+        found.append(_long_lines(folder, cli, size, scale))
+    return [
+        *found,
+        Row("import, CPU time", "import", {}, "cpu_ms", "ms", 6),
+        Row(
+            "memory after import and connect",
+            "idle",
+            {**idle, "sessions": 200},
+            "first_mb",
+            "MB",
+            most=35,
+        ),
+        Row("each further idle session", "idle", {**idle, "sessions": 200}, "each_kb", "KB", most=40),
+        Row("threads at 200 sessions", "idle", {**idle, "sessions": 200}, "threads", "", most=1),
+        Row("50 sessions started at once, p50", "start", {**idle, "sessions": 50}, "p50_us", "µs", 3),
+        Row(
+            "approval p99 beside 20,000 messages/s",
+            "beside",
+            {"cli": cli, "plan": beside, "loud_plan": {**loud, "rate": 20_000}},
+            "p99_us",
+            "µs",
+            3,
+            is_pinned=True,
+        ),
+    ]
+
+
+def _long_lines(folder: Path, cli: str, size: int, scale: float) -> Row:
+    count = max(1, int(32 * scale) // size)
+    message = assistant(1)
+    message["message"]["content"][0]["input"]["new_string"] = "x = 1\n" * (size * MB // 7)  # type: ignore[index]
+    line = json.dumps(message).encode() + b"\n"
+    return Row(
+        f"lines of {size} MB, CPU per MB",
+        "stream",
+        {
+            "cli": cli,
+            "messages": count,
+            "line_limit": 64 * MB,
+            "plan": _plan(folder, f"long{size}", line * count),
+        },
+        "cpu_us_per_message",
+        "µs",
+        1.5,
+        is_pinned=True,
+    )
+
+
+def _fake(folder: Path) -> Path:
+    """As a program of one word: that is all that the SDK takes."""
+    path = folder / "claude"
+    path.write_text(f"#!{sys.executable} -ISE\n" + (HERE / "fast_claude.py").read_text())
+    path.chmod(0o755)
+    return path
+
+
+def _file(folder: Path, name: str, data: bytes) -> str:
+    path = folder / f"{name}.ndjson"
+    path.write_bytes(data)
+    return str(path)
+
+
+def _plan(folder: Path, name: str, data: bytes) -> dict[str, str]:
+    return {"mode": "stream", "file": _file(folder, name, data)}
+
+
+def measure(side: str, row: Row) -> dict[str, float]:
+    cores = sorted(os.sched_getaffinity(0))
+    pin = row.is_pinned and len(cores) > 1
+    env = {**os.environ, **({"BENCH_CHILD_CORE": str(cores[1])} if pin else {})}
+    options = json.dumps({**row.options, "core": cores[0] if pin else None})
+    done = subprocess.run(
+        [sys.executable, str(HERE / "measure.py"), side, row.work, options],
+        capture_output=True,
+        text=True,
+        env=env,
+        check=False,
+        timeout=300,
+    )
+    if done.returncode:
+        sys.exit(f"{side}, {row.name}: {done.stderr.strip()[-1000:]}")
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def compare(row: Row, rounds: int, known: dict[str, dict[str, list[dict[str, float]]]]) -> Measured:
+    """The medians of both sides; rows of the same work share their rounds."""
+    key = json.dumps([row.work, row.options])
+    if key not in known:
+        known[key] = {side: [] for side in SIDES}
+        for _ in range(rounds):
+            for side in SIDES:
+                known[key][side].append(measure(side, row))
+    figures = {
+        side: statistics.median(round_[row.figure] for round_ in known[key][side])
+        for side in SIDES
+    }
+    ours, theirs = figures["bridle"], figures["sdk"]
+    ratio = theirs / ours if ours else None
+    if row.most is not None:
+        wanted, is_met = f"at most {row.most:g} {row.unit}".strip(), ours <= row.most
+    else:
+        wanted, is_met = f"at least {row.least:g}x", ratio is not None and ratio >= row.least
+    return Measured(row.name, row.unit, ours, theirs, ratio, wanted, is_met)
+
+
+def table(found: list[Measured]) -> str:
+    lines = ["| work | Bridle | SDK | SDK : Bridle | wanted | |", "|---|---|---|---|---|---|"]
+    for one in found:
+        ours, theirs = (f"{value:,.1f} {one.unit}".strip() for value in (one.bridle, one.sdk or 0))
+        ratio = f"{one.ratio:.1f}x" if one.ratio else ""
+        met = "met" if one.is_met else "**not met**"
+        lines.append(f"| {one.name} | {ours} | {theirs} | {ratio} | {one.wanted} | {met} |")
+    return "\n".join(lines)
+
+
+def report(found: list[Measured], rounds: int, version: str) -> str:
+    return f"""# Bridle beside claude-agent-sdk {version}
+
+Written by `make bench`: the same fast fake CLI, both sides in turn in one run, each measurement a
+process of its own, the median of {rounds} rounds. Python {platform.python_version()} on
+{platform.system()}, {os.cpu_count()} cores; the controller and the CLI are pinned to a core each
+where that matters. Machines differ and are noisy: read the ratios.
+
+{table(found)}
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--scale", type=float, default=1.0, help="less work, for a quick look")
+    parser.add_argument("--only", default="", help="rows whose name has this in it")
+    parser.add_argument("--write", action="store_true", help="write bench/results.md and .json")
+    options = parser.parse_args()
+    from importlib.metadata import version
+
+    with tempfile.TemporaryDirectory(prefix="bridle-bench-") as name:
+        found, known = [], {}  # type: ignore[var-annotated]
+        for row in rows(Path(name), options.scale):
+            if options.only in row.name:
+                print(f"  {row.name} …", end="", flush=True)
+                found.append(compare(row, options.rounds, known))
+                print(f"\r  {table(found[-1:]).splitlines()[-1]}", flush=True)
+    text = report(found, options.rounds, version("claude-agent-sdk"))
+    print("\n" + table(found))
+    if options.write:
+        (HERE / "results.md").write_text(text)
+        body = {"sdk": version("claude-agent-sdk"), "rounds": options.rounds, "rows": found}
+        import msgspec
+
+        (HERE / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(body)) + b"\n")
+
+
+if __name__ == "__main__":
+    main()
