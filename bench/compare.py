@@ -101,9 +101,13 @@ def rows(folder: Path, scale: float) -> list[Row]:
             "MB",
             most=35,
         ),
-        Row("each further idle session", "idle", {**idle, "sessions": 200}, "each_kb", "KB", most=40),
+        Row(
+            "each further idle session", "idle", {**idle, "sessions": 200}, "each_kb", "KB", most=40
+        ),
         Row("threads at 200 sessions", "idle", {**idle, "sessions": 200}, "threads", "", most=1),
-        Row("50 sessions started at once, p50", "start", {**idle, "sessions": 50}, "p50_us", "µs", 3),
+        Row(
+            "50 sessions started at once, p50", "start", {**idle, "sessions": 50}, "p50_us", "µs", 3
+        ),
         Row(
             "approval p99 beside 20,000 messages/s",
             "beside",
@@ -183,8 +187,7 @@ def compare(row: Row, rounds: int, known: dict[str, dict[str, list[dict[str, flo
             for side in SIDES:
                 known[key][side].append(measure(side, row))
     figures = {
-        side: statistics.median(round_[row.figure] for round_ in known[key][side])
-        for side in SIDES
+        side: statistics.median(round_[row.figure] for round_ in known[key][side]) for side in SIDES
     }
     ours, theirs = figures["bridle"], figures["sdk"]
     ratio = theirs / ours if ours else None

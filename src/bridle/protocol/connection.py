@@ -9,7 +9,7 @@ written in the order in which they were asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -32,7 +32,6 @@ from .content import unknown_parts
 from .control import (
     PENDING_LISTS,
     Answer,
-    CanUseTool,
     ControlCancelLine,
     ControlFailure,
     ControlRequestLine,
@@ -154,14 +153,8 @@ class Connection:
                 continue
             if message.__class__ in PLAIN_TYPES:
                 append(MessageReceived(message, line))  # type: ignore[arg-type]
-            elif (
-                message.__class__ is ControlRequestLine and message.request.__class__ is CanUseTool
-            ):
-                append(
-                    self._inbound.receive(
-                        RequestReceived(message.request_id, message.request, line)
-                    )
-                )
+            elif message.__class__ is ControlRequestLine:
+                self._requested(message, line, append)
             elif isinstance(message, SystemHead):
                 system = read_system(line)
                 if isinstance(system, Message):
@@ -171,6 +164,12 @@ class Connection:
             else:
                 self._route(Reading(message), line, events)
         return events
+
+    def _requested(
+        self, asked: ControlRequestLine, line: bytes, append: Callable[[Event], None]
+    ) -> None:
+        event = RequestReceived(asked.request_id, asked.request, line)
+        append(self._inbound.receive(event))
 
     def _carefully(self, line: bytes, events: list[Event]) -> None:
         if not line.isspace():

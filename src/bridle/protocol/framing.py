@@ -93,6 +93,11 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> list[bytes | Oversize]:
         """Take the next bytes of the stream; give the lines that they complete."""
+        if not self._held.size and data.find(b"\n") == len(data) - 1 and len(data) <= self.limit:
+            # One whole line: what a CLI writes that waits for an answer.
+            self.consumed += len(data)
+            line = data[:-1].removesuffix(b"\r")
+            return [line] if line else []
         lines: list[bytes | Oversize] = [*data.split(b"\n")]
         tail = lines.pop()
         assert isinstance(tail, bytes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeGuard
 
 import msgspec
 
@@ -59,10 +59,11 @@ class InboundRequests:
 
     def receive(self, event: Asked) -> Event:
         """A request, understood or not: it is pending until it is answered or withdrawn."""
-        if event.request_id in self:
+        if event.request_id in self._pending or event.request_id in self.fates:
             self._counters.duplicate_requests += 1
             return LineIgnored(f"request {event.request_id} was delivered before", event.raw)
-        self._counters.unreadable_requests += isinstance(event, RequestUnreadable)
+        if isinstance(event, RequestUnreadable):
+            self._counters.unreadable_requests += 1
         self._pending[event.request_id] = event
         return event
 
@@ -79,9 +80,8 @@ class InboundRequests:
 
     def answer(self, request_id: str, answer: Answer) -> bytes:
         event = self._waiting(request_id)
-        if answer == ALLOW and isinstance(event, RequestReceived):
-            if isinstance(event.request, CanUseTool):
-                return self._settled(request_id, _allowed(event))
+        if answer == ALLOW and _is_permission(event):
+            return self._settled(request_id, _allowed(event))
         if isinstance(event, RequestUnreadable):
             raise InvalidAnswer(request_id, f"it can't be read ({event.reason}), only failed")
         request = event.request
@@ -111,8 +111,9 @@ class InboundRequests:
         return self._settled(request_id, encode_line({"type": RESPONSE, "response": body}))
 
     def _waiting(self, request_id: str) -> Asked:
-        if request_id in self._pending:
-            return self._pending[request_id]
+        waiting = self._pending.get(request_id)
+        if waiting is not None:
+            return waiting
         match self.fates.get(request_id):
             case "answered":
                 raise AlreadyAnswered(request_id)
@@ -152,6 +153,10 @@ def _with_input(answer: Answer, event: RequestReceived) -> Any:
     if isinstance(answer, Allow) and isinstance(answer.updated_input, msgspec.UnsetType):
         return {**msgspec.to_builtins(answer), "updatedInput": input_in(event.raw)}
     return answer
+
+
+def _is_permission(event: Asked) -> TypeGuard[RequestReceived]:
+    return event.__class__ is RequestReceived and event.request.__class__ is CanUseTool
 
 
 def _allowed(event: RequestReceived) -> bytes:

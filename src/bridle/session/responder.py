@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from ..errors import InvalidAnswer
+from ..errors import ConnectionEnded, InvalidAnswer, NotPending
 from ..protocol.connection import Connection
 from ..protocol.control import (
     Answer,
@@ -68,7 +68,7 @@ class Responder:
         """A request: answered now, or by a task that it owns."""
         try:
             given = self._ask(event.request)
-            # A decision at once is what matters most for speed; the general test is slow.
+            # Asked first, because it is fast and what is answered most.
             if given.__class__ is not Allow and inspect.isawaitable(given):
                 self._wait(event, given)
             else:
@@ -145,10 +145,12 @@ class Responder:
     # --- answering
 
     def _answer(self, event: RequestReceived, given: Any) -> None:
-        if not self._is_open(event):
-            return
         answer = _fitting(event.request, given)
-        self._write(self._connection.answer(event.request_id, answer))
+        try:
+            line = self._connection.answer(event.request_id, answer)
+        except (NotPending, ConnectionEnded):
+            return
+        self._write(line)
 
 
 def _fitting(request: InboundRequest, given: Any) -> Answer:
