@@ -2,41 +2,58 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bridle.testing import FakeCli, InstalledCli
+import pytest
+
+import bridle
+from bridle.session.controls import Controls
+from bridle.testing import FakeCli, InstalledCli, Turn, tool_use
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def blocks_in(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+
+
 def python_in(page: Path) -> str:
-    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    return str(code)
+    (code,) = blocks_in(page)
+    return code
 
 
-def test_the_readmes_python_does_what_it_says(real_cli: InstalledCli, tmp_path: Path) -> None:
-    code = python_in(ROOT / "README.md")
-    assert f'install_cli("{real_cli.version}")' in code
+async def test_the_readmes_python_does_what_it_says(
+    real_cli: InstalledCli, scripted_model: Callable[..., Any], cli_home: Path, tmp_path: Path
+) -> None:
+    """A person says y; the real CLI writes the file."""
+    bash = tool_use("Bash", command="touch t && echo hi > hello.txt")
+    model = await scripted_model([Turn("On it.", bash), Turn("Done.")])
+    env = {**model.environment(cli_home), "BRIDLE_CLAUDE": shlex.join(real_cli.command)}
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", python_in(ROOT / "README.md"), stdin=-1, stdout=-1, stderr=-1,
+        cwd=tmp_path, env=env,
+    )  # fmt: skip
+    out, errors = await asyncio.wait_for(child.communicate(b"y\n"), 60)
+    assert out.decode().endswith("Result\nDone.\n"), errors.decode()
+    assert "May Bash run with {'command':" in out.decode()
+    assert (tmp_path / "hello.txt").read_text() == "hi\n"
+
+
+def test_the_python_of_the_readme_and_of_sessions_is_typed(tmp_path: Path) -> None:
+    pages = blocks_in(ROOT / "README.md") + blocks_in(ROOT / "docs" / "sessions.md")
+    assert len(pages) >= 5
+    for number, code in enumerate(pages):
+        (tmp_path / f"page{number}.py").write_text(code)
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.stdout == "Done. hi\n\n", done.stderr
-
-
-def test_the_readmes_python_is_typed(tmp_path: Path) -> None:
-    (tmp_path / "readme.py").write_text(python_in(ROOT / "README.md"))
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "readme.py"],
+        [sys.executable, "-m", "mypy", "--strict", "."],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -63,3 +80,19 @@ def test_the_controller_of_the_protocol_page_works(fake_cli: Callable[..., FakeC
     told = {id_: fake.answer_to(id_) or {} for id_ in ("tool", "hook", "unreadable")}
     assert told["tool"]["response"]["behavior"] == "allow"
     assert told["hook"]["subtype"] == told["unreadable"]["subtype"] == "error"
+
+
+def test_every_option_and_method_of_a_session_is_documented() -> None:
+    page = re.sub(r"```.*?```", "", (ROOT / "docs" / "sessions.md").read_text(), flags=re.DOTALL)
+    names = {*bridle.LaunchSpec.__struct_fields__, *inspect.signature(bridle.connect).parameters}
+    methods = {name for name, _ in inspect.getmembers(Controls, inspect.iscoroutinefunction)}
+    told = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", page))))
+    assert (names | methods) - {"launch", "ask"} - told == set()
+
+
+def test_the_hooks_and_stored_sessions_of_the_page_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    for code in blocks_in(ROOT / "docs" / "sessions.md"):
+        exec(code, {"__name__": "page"})

@@ -74,7 +74,8 @@ async def test_repeated_prompts_are_shown_to_who_asked_for_them(start: StartSess
     session, cli = await start(version="2.0.75", shows_replays=True)
     turn = await session.send("1")
     cli.say(init(), replay(uuid_of(turn)), result("A"))
-    assert [m async for m in turn if isinstance(m, User)][0].is_replay
+    (user,) = [m async for m in turn if isinstance(m, User)]
+    assert user.is_replay
 
 
 async def test_merged_prompts_end_with_the_same_result(start: StartSession) -> None:
@@ -185,11 +186,9 @@ async def test_the_end_of_the_cli_fails_what_is_open_after_what_was_said(
     one, two = await session.send("1"), await session.send("2")
     cli.say(init(), say("a"))
     cli.end(Exit(signal=9))
-    seen = []
+    assert [type(await anext(one)).__name__ for _ in range(2)] == ["Init", "Assistant"]
     with pytest.raises(SessionEnded) as caught:
-        async for message in one:
-            seen.append(type(message).__name__)  # noqa: PERF401 - up to the error
-    assert seen == ["Init", "Assistant"]
+        await anext(one)
     assert (caught.value.signal, caught.value.exit_code) == (9, None)
     assert "SIGKILL" in str(caught.value)
     assert "out of memory" in str(caught.value)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,7 +24,9 @@ from bridle.errors import (
     SessionEnded,
 )
 from bridle.process.recording import load_recording
+from bridle.process.spec import LaunchOptions
 from bridle.session.commit import Commit
+from bridle.session.connect import ConnectOptions
 from bridle.testing import FakeCli, Replay
 
 MakeFake = Callable[..., FakeCli]
@@ -238,8 +240,13 @@ async def test_a_mistake_in_on_stderr_harms_nothing(
 def test_an_unknown_option_is_named_with_what_was_meant() -> None:
     with pytest.raises(TypeError, match="no option 'modle': did you mean 'model'"):
         bridle.connect(modle="opus")  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="no option 'zzz'$"):
+    with pytest.raises(TypeError, match=r"no option 'zzz'$"):
         bridle.connect(zzz=1)  # type: ignore[call-arg]
+
+
+def test_the_keywords_of_run_are_those_of_connect() -> None:
+    names = set(inspect.signature(bridle.connect).parameters) - {"launch"}
+    assert set(ConnectOptions.__annotations__) == names | set(LaunchOptions.__annotations__)
 
 
 async def test_a_cli_that_is_not_there_is_told_with_what_to_do(tmp_path: Path) -> None:
@@ -253,9 +260,13 @@ async def test_twenty_sessions_live_side_by_side_on_one_thread(fake_cli: MakeFak
         fake = fake_cli([{"prompt": True}, {"init": {}}, {"result": str(number)}])
         return (await bridle.run("go", command=fake.command)).text
 
-    before = len(os.listdir("/proc/self/task"))
+    before = threads()
     assert await asyncio.gather(*map(one, range(20))) == [str(n) for n in range(20)]
-    assert len(os.listdir("/proc/self/task")) == before
+    assert threads() == before
+
+
+def threads() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
 
 
 def test_a_script_that_ends_in_the_middle_leaves_no_warning(

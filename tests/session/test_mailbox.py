@@ -70,8 +70,7 @@ async def test_reading_and_writing_may_alternate_while_some_is_in_the_file() -> 
         for _ in range(round_ % 7):
             mailbox.put(event(say(str(put))))
             put += 1
-        for _ in range(min(round_ % 5, len(mailbox))):
-            found.append(text(await mailbox.get()))
+        found += [text(await mailbox.get()) for _ in range(min(round_ % 5, len(mailbox)))]
     found += await read_all(mailbox)
     assert found == [str(number) for number in range(put)]
 

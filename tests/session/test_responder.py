@@ -121,7 +121,10 @@ async def cancels_itself(_: object) -> Allow:
         (lambda _: True, "neither Allow"),
         (lambda _: None, "neither Allow"),
         (lambda _: {"behavior": "allow"}, "neither Allow"),
-        (lambda _: Allow([1]), "Expected `object"),
+        (
+            lambda _: Allow([1]),  # type: ignore[arg-type]
+            "Expected `object",
+        ),
         (lambda _: Allow({"a": "\ud800"}), "surrogate"),
         (lambda _: Deny("\ud800"), "surrogate"),
     ],

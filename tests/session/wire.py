@@ -8,7 +8,7 @@ SESSION = "00000000-0000-4000-8000-00000000000a"
 
 
 def init(*uuids: str, names: bool = False, **more: Any) -> dict[str, Any]:
-    """The beginning of a turn; new CLIs (`names`, or given uuids) tell whose prompts it takes up."""
+    """The beginning of a turn; new CLIs (`names`, or uuids) tell whose prompts it takes up."""
     told: dict[str, Any] = {"user_message_uuids": list(uuids)} if uuids else {}
     if names or uuids:
         told["capabilities"] = ["msg_lifecycle_v1"]

@@ -40,6 +40,9 @@ class OutputPipe:
         return self._fd >= 0
 
     def _readable(self) -> None:
+        if self._left is not None and self._fd >= 0:
+            # Before anything is told, because whoever is told may fail.
+            self._loop.call_soon(self._readable)
         for _ in range(READS_PER_TICK):
             if self._fd < 0:
                 return
@@ -56,8 +59,6 @@ class OutputPipe:
             if len(data) < READ_SIZE or b"\n" in data:
                 break
             self._enlarge()
-        if self._left is not None and self._fd >= 0:
-            self._loop.call_soon(self._readable)
 
     def _read(self) -> bytes:
         if self._left is None:
@@ -70,6 +71,7 @@ class OutputPipe:
         """The child is gone: read what it left, then end, whoever else holds or fills the pipe."""
         if self._fd >= 0:
             self._left = _unread(self._fd)
+            self._loop.remove_reader(self._fd)
             self._loop.call_soon(self._readable)
 
     def drain(self) -> None:

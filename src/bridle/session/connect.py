@@ -31,6 +31,24 @@ if TYPE_CHECKING:
 HANDSHAKE_VARIABLE = "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT"
 
 
+class ConnectOptions(LaunchOptions, total=False):
+    """The keywords of `connect`, for `run`."""
+
+    approver: Approver | None
+    hooks: Hooks | None
+    tools: Tools
+    elicit: Elicitor | None
+    dialog: DialogHandler | None
+    agents: Mapping[str, Agent] | None
+    log: str | os.PathLike[str] | LineLog | None
+    on_stderr: Callable[[str], None] | None
+    request_timeout: float
+    handshake_timeout: float | None
+    stop_limits: StopLimits | None
+    unread_limit: int
+    commit: Commit
+
+
 class Connecting:
     """A session that is started by `async with` and stopped at its end."""
 
@@ -114,7 +132,7 @@ async def run(
     prompt: str | Sequence[KnownBlock | str],
     *,
     on_message: Callable[[Message | Unknown], None] | None = None,
-    **options: Any,
+    **options: Unpack[ConnectOptions],
 ) -> Result:
     """One prompt to a new agent, and the result; `options` are those of `connect`."""
     async with connect(**options) as session:
@@ -127,9 +145,14 @@ async def run(
         return await turn.result()
 
 
-def run_sync(prompt: str | Sequence[KnownBlock | str], **options: Any) -> Result:
+def run_sync(
+    prompt: str | Sequence[KnownBlock | str],
+    *,
+    on_message: Callable[[Message | Unknown], None] | None = None,
+    **options: Unpack[ConnectOptions],
+) -> Result:
     """`run` for scripts that have no event loop."""
-    return asyncio.run(run(prompt, **options))
+    return asyncio.run(run(prompt, on_message=on_message, **options))
 
 
 def _spec(options: Mapping[str, Any]) -> LaunchSpec:

@@ -10,7 +10,7 @@ import asyncio
 import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import msgspec
 from msgspec import Struct
@@ -74,13 +74,19 @@ class Tool:
             return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
+@overload
+def tool(function: Callable[..., Any]) -> Tool: ...
+@overload
+def tool(
+    *, name: str | None = None, description: str | None = None, read_only: bool = False
+) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
     *,
     name: str | None = None,
     description: str | None = None,
     read_only: bool = False,
-) -> Any:
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Say more about a function that is offered as a tool; a plain function needs no decorator.
 
     Tools that are `read_only` may be called by the model in parallel.

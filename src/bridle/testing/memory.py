@@ -1,7 +1,7 @@
 """A CLI that is not there: a transport in memory, for tests of what a session does.
 
-Owns both ends of the wire: what the session wrote is in `written`, and a test says what the CLI would
-say. The session's requests are answered by themselves, as with the fake CLI.
+Owns both ends of the wire: what the session wrote is in `written`, and a test says what the CLI
+would say. The session's requests are answered by themselves, as with the fake CLI.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ..errors import InvalidScript, TimedOut
-from ..process.transport import Exit, Receiver, Stopped, StopLimits
+from ..process.transport import Exit, Receiver, StopLimits, Stopped
 
 LIMIT_SECONDS = 10.0
 
