@@ -57,9 +57,18 @@ conformance: $(VENV)/.node ## real CLIs of three versions, and docs/conformance.
 record: $(VENV)/.node ## new fixtures for tests/wires from real CLIs
 	@$(BIN)/python -m tests.wires.record
 
-bench: $(READY) ## decode + route against json.loads, in one run
-	@echo "Measuring, for some seconds…"
+# A venv of its own: the official SDK is there only to be compared with.
+$(VENV)-bench/.ready: pyproject.toml
+	@echo "Setting up $(VENV)-bench with claude-agent-sdk, to compare with…"
+	@$(PYTHON) -m venv $(VENV)-bench
+	@$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
+
+bench: $(READY) $(VENV)-bench/.ready ## decode against json.loads; sessions against claude-agent-sdk (10 minutes)
+	@echo "Decoding, for some seconds…"
 	@$(BIN)/python bench/decode.py
+	@echo "Sessions beside claude-agent-sdk, for some minutes…"
+	@$(VENV)-bench/bin/python bench/compare.py --write
 
 clean: ## remove what make has made (not the cache of CLIs)
-	rm -rf $(VENV) .cache .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-bench .cache .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -9,15 +9,21 @@ Plays what BENCH_PLAN says (JSON: {"mode": …, …}) for each prompt:
 Standard library alone, started with `python -ISE`.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` is not imported at run time: it would take longer than the rest.
+    from typing import Any
+
 READ_SIZE = 1 << 16
-PLAN = {}
+PLAN: dict[str, Any] = {}
 
 
-def write(data):
+def write(data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(1, view) :]
@@ -26,10 +32,10 @@ def write(data):
 class Input:
     """Lines of stdin."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.buffer = b""
 
-    def line(self):
+    def line(self) -> bytes:
         while b"\n" not in self.buffer:
             data = os.read(0, READ_SIZE)
             if not data:
@@ -39,7 +45,7 @@ class Input:
         return line
 
 
-def result(text):
+def result(text: str) -> None:
     import json
 
     body = {"type": "result", "subtype": "success", "is_error": False, "result": text}
@@ -47,7 +53,7 @@ def result(text):
     write(json.dumps({**body, **more, "total_cost_usd": 0.0, "usage": {}}).encode() + b"\n")
 
 
-def stream():
+def stream() -> None:
     with open(PLAN["file"], "rb") as file:
         data = file.read()
     rate = PLAN.get("rate")
@@ -71,7 +77,7 @@ ASK = (
 )
 
 
-def approvals():
+def approvals() -> str:
     import json
 
     times = []
@@ -83,14 +89,14 @@ def approvals():
         answer = read(0, READ_SIZE)
         end = clock()
         if not answer.endswith(b"\n") or b'"allow"' not in answer:
-            sys.exit("not one whole allow: %r" % answer[:200])
+            sys.exit(f"not one whole allow: {answer[:200]!r}")
         times.append((end - start) * 1e6)
         if gap:
             time.sleep(gap)
     return json.dumps(times)
 
 
-def main():
+def main() -> None:
     if "-v" in sys.argv or "--version" in sys.argv:
         write(b"2.1.325 (Claude Code)\n")
         return

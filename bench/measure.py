@@ -21,7 +21,7 @@ Options = dict[str, Any]
 
 
 def rss_kb() -> int:
-    with open("/proc/self/status") as file:  # noqa: PTH123
+    with open("/proc/self/status") as file:
         lines = dict(line.split(":", 1) for line in file)
     return int(lines["VmRSS"].split()[0])
 
@@ -96,7 +96,7 @@ class Sdk:
         return count, text
 
 
-SIDES = {"bridle": Bridle, "sdk": Sdk}
+SIDES: dict[str, Callable[[], Any]] = {"bridle": Bridle, "sdk": Sdk}
 
 
 def import_cpu(side: Any, _: Options) -> dict[str, float]:

@@ -125,7 +125,8 @@ class Connection:
 
     def receive(self, data: bytes) -> list[Event]:
         """Take the next bytes of the CLI's output; give what they say."""
-        self._check_open("bytes")
+        if self._ended:
+            self._check_open("bytes")
         return self._read(self._splitter.feed(bytes(data)))
 
     def receive_eof(self) -> list[Event]:
@@ -259,7 +260,8 @@ class Connection:
 
     def answer(self, request_id: str, answer: Answer) -> bytes:
         """The line that answers a request of the CLI. The first answer is the only one."""
-        self._check_open("an answer")
+        if self._ended:
+            self._check_open("an answer")
         return self._inbound.answer(request_id, answer)
 
     def fail(self, request_id: str, error: object) -> bytes:

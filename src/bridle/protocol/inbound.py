@@ -72,7 +72,7 @@ class InboundRequests:
         if pending is None:
             self._counters.strays += 1
             return LineIgnored(f"a cancel for {request_id}, which is not pending", raw)
-        self.fates[request_id] = "withdrawn"
+        self.fates.remember(request_id, "withdrawn")
         request = pending.request if isinstance(pending, RequestReceived) else None
         return RequestWithdrawn(request_id, request, raw)
 
@@ -124,7 +124,7 @@ class InboundRequests:
 
     def _settled(self, request_id: str, line: bytes) -> bytes:
         del self._pending[request_id]
-        self.fates[request_id] = "answered"
+        self.fates.remember(request_id, "answered")
         return line
 
 

@@ -60,7 +60,7 @@ class OutboundRequests:
     def cancel(self, request_id: str) -> bytes:
         if self._asked.pop(request_id, None) is None:
             raise NotPending(request_id)
-        self.cancelled[request_id] = None
+        self.cancelled.remember(request_id, None)
         return encode_line(ControlCancelLine(request_id))
 
     def respond(
@@ -70,7 +70,7 @@ class OutboundRequests:
         request = self._asked.pop(response.request_id, None)
         if request is None:
             return None
-        self.responded[response.request_id] = None
+        self.responded.remember(response.request_id, None)
         outcome = _outcome(request, response)
         return ResponseReceived(response.request_id, request, outcome, raw)
 

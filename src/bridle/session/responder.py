@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 from collections.abc import Awaitable, Callable
+from types import CoroutineType
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -68,11 +70,13 @@ class Responder:
         """A request: answered now, or by a task that it owns."""
         try:
             given = self._ask(event.request)
-            # Asked first, because it is fast and what is answered most.
-            if given.__class__ is not Allow and inspect.isawaitable(given):
+            if given.__class__ is Allow:
+                # What is answered most, and nothing else is an answer to so little.
+                self._answer(event, given)
+            elif given.__class__ is CoroutineType or inspect.isawaitable(given):
                 self._wait(event, given)
             else:
-                self._answer(event, given)
+                self._answer(event, _fitting(event.request, given))
         except Exception as error:  # noqa: BLE001 - whatever it is, the tool does not run
             self.refuse(event, _why(event.request, error))
 
@@ -114,9 +118,9 @@ class Responder:
 
     def _ask(self, request: InboundRequest) -> Any:
         handlers = self._handlers
+        if isinstance(request, CanUseTool):
+            return handlers.approver(request) if handlers.approver else Deny(NO_APPROVER)
         match request:
-            case CanUseTool():
-                return handlers.approver(request) if handlers.approver else Deny(NO_APPROVER)
             case HookCallback():
                 return handlers.hooks.call(request.callback_id, request.input)
             case McpMessage():
@@ -127,12 +131,19 @@ class Responder:
                 return handlers.dialog(request) if handlers.dialog else DialogCancelled()
 
     def _wait(self, event: RequestReceived, given: Awaitable[Any]) -> None:
-        task = asyncio.ensure_future(self._answer_later(event, given))
-        self._tasks[event.request_id] = task
+        answering = self._answer_later(event, given)
+        loop = asyncio.get_running_loop()
+        if sys.version_info >= (3, 12):
+            # A handler that has no need to wait answers before the next tick.
+            task = asyncio.Task(answering, loop=loop, eager_start=True)
+        else:
+            task = loop.create_task(answering)
+        if not task.done():
+            self._tasks[event.request_id] = task
 
     async def _answer_later(self, event: RequestReceived, given: Awaitable[Any]) -> None:
         try:
-            self._answer(event, await given)
+            self._answer(event, _fitting(event.request, await given))
         except asyncio.CancelledError:
             # By a withdrawal or by our end nothing is pending; else the handler gave itself up.
             self.refuse(event, "the handler was cancelled")
@@ -144,8 +155,7 @@ class Responder:
 
     # --- answering
 
-    def _answer(self, event: RequestReceived, given: Any) -> None:
-        answer = _fitting(event.request, given)
+    def _answer(self, event: RequestReceived, answer: Answer) -> None:
         try:
             line = self._connection.answer(event.request_id, answer)
         except (NotPending, ConnectionEnded):
@@ -155,9 +165,11 @@ class Responder:
 
 def _fitting(request: InboundRequest, given: Any) -> Answer:
     """What a handler gave, as an answer; `Connection.answer` judges the rest."""
-    match request:
-        case CanUseTool() if not isinstance(given, Allow | Deny):
+    if isinstance(request, CanUseTool):
+        if not isinstance(given, (Allow, Deny)):
             raise TypeError(f"it answered {given!r}, which is neither Allow(…) nor Deny(…)")
+        return given
+    match request:
         case HookCallback():
             return hook_output(given)
         case McpMessage():

@@ -297,6 +297,8 @@ class Session(Controls):
                     take(event)
                     if event.message.__class__ in _TELL_MODE:
                         self._mode = event.message.permission_mode or self._mode
+                elif event.__class__ is RequestReceived:
+                    self._responder.take(event)
                 else:
                     self._route_control(event)
             except Exception:  # noqa: BLE001 - one event must not keep the next from its way
@@ -304,8 +306,6 @@ class Session(Controls):
 
     def _route_control(self, event: Event) -> None:
         match event:
-            case RequestReceived():
-                self._responder.take(event)
             case RequestUnreadable():
                 self._responder.unreadable(event)
             case RequestWithdrawn(request_id=request_id):

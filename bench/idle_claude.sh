@@ -1,0 +1,17 @@
+#!/bin/sh
+# A fake CLI that starts in a millisecond, answers every request and waits: what is measured when many
+# sessions start is then the controller, not the start of an interpreter.
+case "$1" in
+-v | --version) echo "2.1.325 (Claude Code)"; exit 0 ;;
+esac
+while IFS= read -r line; do
+  case "$line" in
+  *'"control_request"'*)
+    id=${line#*'"request_id"'}
+    id=${id#*\"}
+    id=${id%%\"*}
+    printf '{"type":"control_response","response":{"subtype":"success","request_id":"%s","response":{}}}\n' "$id"
+    case "$line" in *end_session*) exit 0 ;; esac
+    ;;
+  esac
+done
