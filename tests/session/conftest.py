@@ -10,14 +10,10 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from msgspec import UNSET
 
-from bridle.protocol.requests import Initialize
+import bridle
 from bridle.session.commit import Batch, Commit, Then, at_once
-from bridle.session.hooks import Hooks
-from bridle.session.responder import Handlers
-from bridle.session.session import Session, SessionOptions
-from bridle.session.tools import ToolServers
+from bridle.session.session import Session
 from bridle.testing import MemoryTransport
 
 StartSession = Callable[..., Awaitable[tuple[Session, MemoryTransport]]]
@@ -47,15 +43,6 @@ def commit(request: pytest.FixtureRequest) -> Commit:
     return at_once if request.param == "at once" else SlowCommit()
 
 
-def make_session(transport: MemoryTransport, commit: Commit = at_once, **options: Any) -> Session:
-    servers = ToolServers(options.pop("tools", ()))
-    names = ("approver", "hooks", "elicit", "dialog")
-    given = {name: options.pop(name) for name in names if name in options}
-    handlers = Handlers(**{"hooks": Hooks(), **given}, tools=servers)
-    initialize = Initialize(sdk_mcp_servers=servers.names or UNSET)
-    return Session(transport, handlers, SessionOptions(initialize=initialize, **options), commit)
-
-
 @pytest_asyncio.fixture
 async def start(commit: Commit) -> AsyncIterator[StartSession]:
     """`await start(approver=…, version=…, replies=…)` -> a session that is ready."""
@@ -68,10 +55,9 @@ async def start(commit: Commit) -> AsyncIterator[StartSession]:
             stderr: str = "",
             **options: Any,
         ) -> tuple[Session, MemoryTransport]:
-            transport = MemoryTransport(version=version, replies=replies, stderr=stderr)
-            session = make_session(transport, options.pop("commit", commit), **options)
-            stack.push_async_callback(session.stop)
-            await session.start()
-            return session, transport
+            cli = MemoryTransport(version=version, replies=replies, stderr=stderr)
+            options = {"commit": commit, **options}
+            session = await stack.enter_async_context(bridle.connect(transport=cli, **options))
+            return session, cli
 
         yield make

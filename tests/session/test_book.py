@@ -71,7 +71,7 @@ async def test_an_old_cli_that_repeats_a_prompt_in_mid_turn_has_taken_it_up(
 
 
 async def test_repeated_prompts_are_shown_to_who_asked_for_them(start: StartSession) -> None:
-    session, cli = await start(version="2.0.75", shows_replays=True)
+    session, cli = await start(version="2.0.75", replay_user_messages=True)
     turn = await session.send("1")
     cli.say(init(), replay(uuid_of(turn)), result("A"))
     (user,) = [m async for m in turn if isinstance(m, User)]

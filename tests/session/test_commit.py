@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import bridle
 from bridle import Allow, Hooks
 from bridle.errors import CommitFailed, SessionEnded
 from bridle.process.transport import Exit
@@ -14,7 +15,7 @@ from bridle.protocol.hooks import PreToolUse
 from bridle.session.commit import Batch, Then
 from bridle.testing import MemoryTransport
 
-from .conftest import StartSession, make_session
+from .conftest import StartSession
 from .wire import init, result, say
 
 BASH: dict[str, Any] = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {}}
@@ -57,8 +58,8 @@ async def test_nothing_is_asked_shown_or_answered_before_it_is_committed() -> No
         return Allow()
 
     cli = MemoryTransport()
-    session = make_session(cli, commit, approver=ask)
-    await session.start()
+    connecting = bridle.connect(transport=cli, commit=commit, approver=ask)
+    session = await connecting.__aenter__()
     turn = await session.send("go")
     commit.is_open = False
     cli.say(init(), say("a"), result("A"))
@@ -76,8 +77,7 @@ async def test_nothing_is_asked_shown_or_answered_before_it_is_committed() -> No
 
 async def broken_session(**options: Any) -> tuple[Any, MemoryTransport, Failing]:
     commit, cli = Failing(), MemoryTransport(stderr="words")
-    session = make_session(cli, commit, **options)
-    await session.start()
+    session = await bridle.connect(transport=cli, commit=commit, **options).__aenter__()
     commit.is_broken = True
     return session, cli, commit
 

@@ -27,7 +27,9 @@ from bridle.process.recording import load_recording
 from bridle.process.spec import LaunchOptions
 from bridle.session.commit import Commit
 from bridle.session.connect import ConnectOptions
-from bridle.testing import FakeCli, Replay
+from bridle.testing import FakeCli, MemoryTransport, Replay
+
+from .wire import init, result
 
 MakeFake = Callable[..., FakeCli]
 LIMIT = 20
@@ -68,27 +70,31 @@ async def test_a_tool_is_asked_for_and_allowed(fake_cli: MakeFake, commit: Commi
     assert '{"command": "pwd"}' in str(users[0].message.content)
 
 
-async def test_what_is_sent_before_the_handshake_is_queued(fake_cli: MakeFake) -> None:
+async def test_what_is_sent_before_the_handshake_is_queued(commit: Commit) -> None:
     """The handshake is answered late; the prompt must come after it."""
-    from bridle.process.child import ChildProcess
-    from bridle.process.spec import LaunchSpec
+    cli = MemoryTransport(replies={"initialize": None})
+    connecting = bridle.connect(transport=cli, commit=commit)
+    starting = asyncio.ensure_future(connecting.__aenter__())
+    await asyncio.sleep(0)
+    session = connecting._session
+    assert session
+    turn = await session.send("early")
+    with pytest.raises(SessionClosed, match="not ready"):
+        _ = session.info
+    assert cli.prompts() == []
+    (asked,) = cli.written
+    hello = {"subtype": "success", "request_id": asked["request_id"], "response": {}}
+    cli.say({"type": "control_response", "response": hello})
+    await asyncio.wait_for(starting, LIMIT)
+    cli.say(init(), result("Hi."))
+    assert (await turn.result(LIMIT)).text == "Hi."
+    assert [prompt["message"]["content"] for prompt in cli.prompts()] == ["early"]
+    await session.stop()
 
-    from .conftest import make_session
 
-    fake = fake_cli(HELLO)
-    session = make_session(ChildProcess(LaunchSpec(command=fake.command)))  # type: ignore[arg-type]
-    starting = asyncio.ensure_future(session.start())
-    try:
-        turn = await session.send("early")
-        with pytest.raises(SessionClosed, match="not ready"):
-            _ = session.info
-        assert (await turn.result(LIMIT)).text == "Hi."
-        await starting
-    finally:
-        await session.stop()
-    told = [entry["told"] for entry in fake.report() if "told" in entry]
-    assert told[0]["request"]["subtype"] == "initialize"
-    assert told[1]["message"]["content"] == "early"
+def test_a_transport_is_not_launched_with_options() -> None:
+    with pytest.raises(TypeError, match="model can't be given"):
+        bridle.connect(transport=MemoryTransport(), model="opus")
 
 
 async def test_a_handshake_that_is_not_answered_has_a_limit(fake_cli: MakeFake) -> None:

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from ..errors import InvalidLaunch, SessionClosed
 from ..process.child import ChildProcess
 from ..process.spec import LaunchOptions, LaunchSpec
-from ..process.transport import StopLimits
+from ..process.transport import StopLimits, Transport
 from ..protocol.blocks import KnownBlock
 from ..protocol.messages import Message, Result
 from ..protocol.requests import Agent, Initialize
@@ -47,6 +47,7 @@ class ConnectOptions(LaunchOptions, total=False):
     stop_limits: StopLimits | None
     unread_limit: int
     commit: Commit
+    transport: Transport | None
 
 
 class Connecting:
@@ -54,14 +55,13 @@ class Connecting:
 
     def __init__(
         self,
-        spec: LaunchSpec,
+        transport: Transport,
         handlers: Handlers,
         options: SessionOptions,
         log: str | os.PathLike[str] | LineLog | None,
         commit: Commit,
     ) -> None:
-        # Made here, so that a mistake in the options is told where it was made.
-        self._child = ChildProcess(spec)
+        self._transport = transport
         self._handlers = handlers
         self._options = options
         self._log = log
@@ -73,7 +73,9 @@ class Connecting:
             raise SessionClosed("a session can be entered once: call connect() again")
         if self._log is not None:
             self._options.log = WireLog(self._log)
-        session = self._session = Session(self._child, self._handlers, self._options, self._commit)
+        session = self._session = Session(
+            self._transport, self._handlers, self._options, self._commit
+        )
         try:
             await session.start()
         except BaseException:
@@ -101,6 +103,7 @@ def connect(
     stop_limits: StopLimits | None = None,
     unread_limit: int = UNREAD_BYTES,
     commit: Commit = at_once,
+    transport: Transport | None = None,
     **launch: Unpack[LaunchOptions],
 ) -> Connecting:
     """Start an agent: `async with bridle.connect(cwd="app", approver=ask_me) as session`.
@@ -108,6 +111,9 @@ def connect(
     Without an approver every tool that the CLI asks about is denied. The keywords that are not
     named here are the fields of `LaunchSpec`; docs/sessions.md explains them all.
     """
+    useless = sorted(launch.keys() - {"replay_user_messages"}) if transport else []
+    if useless:
+        raise TypeError(f"a transport is not launched: {', '.join(useless)} can't be given")
     spec = _spec(launch)
     servers = ToolServers(tools)
     options = SessionOptions(
@@ -125,7 +131,8 @@ def connect(
     handlers = Handlers(
         approver=approver, hooks=hooks or Hooks(), tools=servers, elicit=elicit, dialog=dialog
     )
-    return Connecting(spec, handlers, options, log, commit)
+    # Made here, so that a mistake in the options is told where it was made.
+    return Connecting(transport or ChildProcess(spec), handlers, options, log, commit)
 
 
 async def run(
