@@ -150,6 +150,11 @@ def test_importing_bridle_loads_nothing_heavy() -> None:
     assert loaded_by("import bridle") & heavy == set()
 
 
+def test_what_a_session_needs_loads_nothing_heavy() -> None:
+    heavy = {"sqlite3", "h11", "psutil", "pytest", "mcp", "litestar", "tempfile", "shutil"}
+    assert loaded_by("import bridle; bridle.connect, bridle.Session") & heavy == set()
+
+
 def test_importing_the_protocol_loads_no_event_loop_and_no_database() -> None:
     heavy = {"sqlite3", "asyncio", "socket", "h11", "psutil", "pytest", "mcp", "litestar"}
     assert loaded_by("import bridle.protocol") & heavy == set()

@@ -10,7 +10,6 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -24,12 +23,15 @@ _MARK = f"\0{MARKER}=".encode()
 
 
 class Seen(Struct, frozen=True):
-    """One process. `born` is in ticks since the boot, which a change of the clock does not move."""
+    """One process. `born` is in ticks since the boot, which a change of the clock does not move.
+
+    `launches` is None while it becomes another program: for a moment it has no environment.
+    """
 
     pid: int
     born: float
     parent: int
-    launches: tuple[str, ...] = ()
+    launches: tuple[str, ...] | None = ()
 
     def is_alive(self) -> bool:
         now = see(self.pid)
@@ -42,36 +44,44 @@ class Seen(Struct, frozen=True):
                 os.kill(self.pid, number)
 
 
-class _Census(Struct, frozen=True):
-    taken: float
-    rows: tuple[Seen, ...]
+class Look:
+    """One look at the machine. `rows` are all that were alive when they were seen."""
 
+    def __init__(self) -> None:
+        self.taken = time.monotonic()
+        self.rows: list[Seen] = []
+        self._looked_at: set[int] = set()
 
-_newest = _Census(float("-inf"), ())
-
-
-def census(since: float) -> tuple[Seen, ...]:
-    """All that are alive; seen now, or not before `since` (`time.monotonic`)."""
-    global _newest  # noqa: PLW0603 - one look at the machine serves every session of the process
-    if _newest.taken < since:
-        taken = time.monotonic()
-        _newest = _Census(taken, tuple(_look()))
-    return _newest.rows
-
-
-def _look() -> Iterator[Seen]:
-    looked_at: set[int] = set()
-    for _ in range(ROUNDS):
-        # A process that forks and ends while we look is found as what it has become.
-        new = set(_pids()) - looked_at
-        looked_at |= new
+    def again(self) -> bool:
+        """See what has come since: whether that was anything. The first time it is everything."""
+        new = set(_pids()) - self._looked_at
+        self._looked_at |= new
         # The newest have the least time left.
-        for pid in sorted(new, reverse=True):
-            seen = see(pid, marks=True)
-            if seen:
-                yield seen
-        if not new:
+        seen = (see(pid, marks=True) for pid in sorted(new, reverse=True))
+        self.rows += filter(None, seen)
+        return bool(new)
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether it saw a process of which nobody could tell to whom it belongs."""
+        return any(row.launches is None for row in self.rows)
+
+
+_newest: Look | None = None
+
+
+def look(since: float) -> Look:
+    """A look that was taken now, or not before `since` (`time.monotonic`)."""
+    global _newest  # noqa: PLW0603 - one look at the machine serves every session of the process
+    if _newest is not None and _newest.taken >= since:
+        return _newest
+    now = Look()
+    # A process that forks and ends while we look is found as what it has become.
+    for _ in range(ROUNDS):
+        if not now.again():
             break
+    _newest = now
+    return now
 
 
 def see(pid: int, *, marks: bool = False) -> Seen | None:
@@ -81,19 +91,37 @@ def see(pid: int, *, marks: bool = False) -> Seen | None:
 
 def _see(pid: int, marks: bool) -> Seen | None:
     try:
-        # After the name, which may hold anything: state, parent, …
-        fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        fields = _stat(pid)
     except OSError:
         return None
     # A zombie is dead: it only waits to be reaped. Unless just its first thread has ended.
     if fields[0] in b"ZX" and int(fields[17]) <= 1:
         return None
-    environ = b""
-    if marks:
-        with contextlib.suppress(OSError):
-            environ = b"\0" + _read(f"/proc/{pid}/environ")
-    mark = environ.partition(_MARK)[2].partition(b"\0")[0]
-    return Seen(pid, int(fields[19]), int(fields[1]), _launches(mark.decode("utf-8", "replace")))
+    return Seen(pid, int(fields[19]), int(fields[1]), _marks(pid) if marks else ())
+
+
+def _marks(pid: int) -> tuple[str, ...] | None:
+    is_empty = True
+    # Twice, because a new program's environment is empty just before it is filled.
+    for _ in range(2):
+        try:
+            environ = _read(f"/proc/{pid}/environ")
+            if environ:
+                mark = (b"\0" + environ).partition(_MARK)[2].partition(b"\0")[0]
+                return _launches(mark.decode("utf-8", "replace"))
+            fields = _stat(pid)
+        except OSError:
+            return ()
+        memory, start, end = int(fields[20]), int(fields[47]), int(fields[48])
+        if not memory:  # it is ending, or of the kernel
+            return ()
+        is_empty = is_empty and start == end != 0
+    return () if is_empty else None
+
+
+def _stat(pid: int) -> list[bytes]:
+    """What comes after the name, which may hold anything: state, parent, …"""
+    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
 def _see_elsewhere(pid: int, marks: bool) -> Seen | None:

@@ -24,7 +24,7 @@ from .spawn import Spawned, spawn
 from .spec import LaunchSpec
 from .stop import Ladder, uncancelled
 from .transport import Exit, Receiver, StopLimits, Stopped
-from .version import with_version
+from .version import remembered, with_version
 
 #: How long the exit status may come after the end of the output.
 STATUS_SECONDS = 0.25
@@ -70,15 +70,17 @@ class ChildProcess:
 
     # --- starting
 
-    async def find(self) -> FoundCli:
-        """Which program it will be; once."""
-        if self.cli is None:
-            found = find_cli(self._spec, self._env)
-            self.cli = check_age(await with_version(found, self._env))
+    def find(self) -> FoundCli:
+        """Which program it will be, with its version where that is known without asking."""
+        self.cli = check_age(remembered(find_cli(self._spec, self._env)))
         return self.cli
 
+    async def identify(self) -> None:
+        """Ask the program for its version, where nothing else has told it."""
+        self.cli = check_age(await with_version(self.cli or self.find(), self._env))
+
     async def start(self, receiver: Receiver) -> None:
-        cli = await self.find()
+        cli = self.find()
         self._receiver = receiver
         self.argv = (*self._spec.containment, *cli.command, *cli_arguments(self._fitted(cli)))
         self._process = process = spawn(self.argv, self._env, self._spec.cwd)
@@ -86,6 +88,8 @@ class ChildProcess:
         self._output = OutputPipe(process.stdout, receiver.received, self._over)
         self._errors = OutputPipe(process.stderr, self._complaints.add, self._complaints.flush)
         self._watch = watch_exit(process.pid, self._exited)
+        # While it starts: to ask before would take twice the time.
+        await self.identify()
 
     def _fitted(self, cli: FoundCli) -> LaunchSpec:
         """Have prompts repeated where that alone tells which of them a turn has taken up."""

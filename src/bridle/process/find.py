@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -54,7 +53,7 @@ def find_cli(spec: LaunchSpec, env: Mapping[str, str]) -> FoundCli:
         return FoundCli((npx, "-y", f"{ROUTER}@{spec.router}", "code"), "router")
     if env.get(VARIABLE):
         return _given(env[VARIABLE], "BRIDLE_CLAUDE", env)
-    found = shutil.which("claude", path=env.get("PATH"))
+    found = which("claude", env)
     if found:
         return FoundCli((found,), "PATH", version_on_disk(found))
     npx = _npx(env, "to run Claude Code without installing it")
@@ -88,6 +87,13 @@ def version_on_disk(program: str) -> str | None:
     return None
 
 
+def which(program: str, env: Mapping[str, str]) -> str | None:
+    """Where a program is, for whoever has this environment."""
+    import shutil  # here, because it brings half of the standard library with it
+
+    return shutil.which(program, path=env.get("PATH"))
+
+
 def version_in(output: str) -> str | None:
     """The version in what `--version` printed."""
     found = re.search(r"\d+\.\d+\.\d+\S*", output)
@@ -106,7 +112,7 @@ def _given(command: str | Sequence[str], source: Source, env: Mapping[str, str])
         raise InvalidLaunch(f"the command {command!r} can't be split: {error}") from error
     if not words or not words[0]:
         raise InvalidLaunch("the command is empty: give a program, such as 'claude'")
-    program = shutil.which(words[0], path=env.get("PATH"))
+    program = which(words[0], env)
     if program is None:
         raise CliNotFound(f"there is no program {words[0]!r} ({source}). {INSTALL}")
     # `node …/cli.js` has its package beside the script.
@@ -116,7 +122,7 @@ def _given(command: str | Sequence[str], source: Source, env: Mapping[str, str])
 
 
 def _npx(env: Mapping[str, str], why: str) -> str:
-    npx = shutil.which("npx", path=env.get("PATH"))
+    npx = which("npx", env)
     if npx is None:
         raise CliNotFound(f"there is no `claude` on the PATH, and no npx {why}. {INSTALL}")
     return npx

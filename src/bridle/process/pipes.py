@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable
 
 READ_SIZE = 64 * 1024
+#: What is asked for while little comes: room that is not used costs more than the read itself.
+SMALL_READ = 8 * 1024
 #: How many pieces of one long line may be taken in a row. Each is cheap until the line is whole.
 READS_PER_TICK = 16
 LARGE_PIPE = 1024 * 1024
@@ -30,6 +32,8 @@ class OutputPipe:
         self._take = take
         self._end = end
         self._is_large = False
+        self._size = SMALL_READ
+        self._unbroken = 0
         #: How much to read yet, once the child is gone.
         self._left: int | None = None
         self._loop = asyncio.get_running_loop()
@@ -40,9 +44,6 @@ class OutputPipe:
         return self._fd >= 0
 
     def _readable(self) -> None:
-        if self._left is not None and self._fd >= 0:
-            # Before anything is told, because whoever is told may fail.
-            self._loop.call_soon(self._readable)
         for _ in range(READS_PER_TICK):
             if self._fd < 0:
                 return
@@ -56,13 +57,27 @@ class OutputPipe:
                 self._over()
                 return
             self._take(data)
-            if len(data) < READ_SIZE or b"\n" in data:
+            if not self._goes_on(data):
                 break
+
+    def _goes_on(self, data: bytes) -> bool:
+        """Whether to read on at once: a long line is being written, and nothing is done with it."""
+        is_full = len(data) >= self._size
+        if is_full:
+            self._size = READ_SIZE
+        elif len(data) < SMALL_READ:
+            self._size = SMALL_READ
+        if b"\n" in data:
+            self._unbroken = 0
+            return False
+        self._unbroken += len(data)
+        if self._unbroken >= READ_SIZE:
             self._enlarge()
+        return is_full
 
     def _read(self) -> bytes:
         if self._left is None:
-            return os.read(self._fd, READ_SIZE)
+            return os.read(self._fd, self._size)
         data = os.read(self._fd, min(self._left, READ_SIZE)) if self._left else b""
         self._left -= len(data)
         return data
@@ -72,7 +87,13 @@ class OutputPipe:
         if self._fd >= 0:
             self._left = _unread(self._fd)
             self._loop.remove_reader(self._fd)
-            self._loop.call_soon(self._readable)
+            self._loop.call_soon(self._rest)
+
+    def _rest(self) -> None:
+        if self._fd >= 0:
+            # Before anything is told, because whoever is told may fail.
+            self._loop.call_soon(self._rest)
+            self._readable()
 
     def drain(self) -> None:
         """Take what is there now."""
@@ -91,7 +112,7 @@ class OutputPipe:
 
     def _enlarge(self) -> None:
         # Only for long lines: the pipes of a user share a budget, and small ones are the rule.
-        if not self._is_large:
+        if not self._is_large and self._fd >= 0:
             self._is_large = True
             with contextlib.suppress(ImportError, AttributeError, OSError):
                 import fcntl

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import InvalidLaunch, LaunchFailed
+from .find import which
 from .spec import StrPath
 
 # For systems without a `setpriv` that can do it: the same by the interpreter, in some 20 ms.
@@ -47,7 +47,7 @@ def spawn(argv: Sequence[str], env: dict[str, str], cwd: StrPath | None = None) 
     if not folder.is_dir():
         raise InvalidLaunch(f"can't start an agent in {folder}: there is no such folder")
     # Told by us, because what runs it would only exit; absolute, because the child moves to `cwd`.
-    program = shutil.which(argv[0], path=env.get("PATH"))
+    program = which(argv[0], env)
     if program is None:
         raise LaunchFailed(f"can't start {argv[0]}: there is no such program that may be run")
     words = [*dies_with_us(), str(Path(program).absolute()), *argv[1:]]
@@ -89,7 +89,7 @@ def dies_with_us() -> tuple[str, ...]:
 
 @functools.cache
 def _setpriv() -> str | None:
-    path = shutil.which("setpriv")
+    path = which("setpriv", os.environ)
     if path is None:
         return None
     done = subprocess.run([path, "--help"], capture_output=True, check=False, timeout=10)

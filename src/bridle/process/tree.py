@@ -11,10 +11,12 @@ import signal
 import time
 from collections.abc import Iterable
 
-from .census import Seen, census
+from .census import Look, Seen, look
 
-#: A tree that still grows after so many looks is not caught by looking.
-FREEZES = 20
+#: How often to look for a process that is another one each time, or not yet to be known.
+LOOKS = 20
+#: A tree that still grows after so many rounds is not caught in this way.
+FREEZES = 100
 
 
 class Tree:
@@ -26,11 +28,18 @@ class Tree:
         self._known: list[Seen] = []
 
     def look(self, since: float | None = None) -> list[Seen]:
-        """All that is alive now, or not before `since`."""
-        start = time.monotonic() if since is None else since
-        found = find_tree(self._pid, self._launch, start, self._known)
-        self._known = [seen for seen in found if seen.is_alive()]
-        return self._known
+        """All that is alive now, or not before `since`; empty only where there is nothing."""
+        self.alive()
+        found: list[Seen] = []
+        for _ in range(LOOKS):
+            at = look(time.monotonic() if since is None else since)
+            self._find(at)
+            found = self._known
+            # One that was seen and is gone may have forked: then what it has become is looked for.
+            if self.alive() or not (found or at.is_unsure):
+                return self._known
+            since = None
+        return found
 
     def alive(self) -> list[Seen]:
         """What is alive of that which is known: much cheaper than a look."""
@@ -42,31 +51,38 @@ class Tree:
 
     def signal(self, number: int) -> None:
         """To all of them at once: what can't fork can't leave a child that nobody finds."""
-        frozen: dict[tuple[int, float], Seen] = {}
+        at_once = Look()
+        frozen = 0
         for _ in range(FREEZES):
-            found = {(seen.pid, seen.born): seen for seen in self.look()}
-            new = found.keys() - frozen.keys()
-            if not new:
+            at_once.again()
+            self._find(at_once)
+            if len(self._known) == frozen:
                 break
-            _signal((found[key] for key in new), signal.SIGSTOP)
-            frozen |= found
-        _signal(frozen.values(), number)
+            _signal(self._known[frozen:], signal.SIGSTOP)
+            frozen = len(self._known)
+        _signal(self._known, number)
         if number != signal.SIGKILL:
-            _signal(frozen.values(), signal.SIGCONT)
+            _signal(self._known, signal.SIGCONT)
+
+    def _find(self, at: Look) -> None:
+        """Add what was not known yet."""
+        known = {(seen.pid, seen.born) for seen in self._known}
+        found = _tree(at.rows, self._pid, self._launch, self._known)
+        self._known += [seen for seen in found if (seen.pid, seen.born) not in known]
 
 
-def find_tree(pid: int, launch: str, since: float, known: Iterable[Seen] = ()) -> list[Seen]:
-    """What is alive of a launch: its root, all that carry its marker, and all below them.
+def find_tree(pid: int, launch: str) -> list[Seen]:
+    """What is alive of a launch: its root, all that carry its marker, and all below them."""
+    return Tree(pid, launch).look()
 
-    `since`: how old a look at the machine may be (`time.monotonic`). `known` belong to it too.
-    """
-    rows = census(since)
+
+def _tree(rows: list[Seen], pid: int, launch: str, known: list[Seen]) -> list[Seen]:
     births = {seen.pid: seen.born for seen in known}
     # The root is ours until it is reaped: after that the number may be anybody's.
     found = {
         row.pid: row
         for row in rows
-        if launch in row.launches
+        if launch in (row.launches or ())
         or births.get(row.pid) == row.born
         or (row.pid == pid and row.parent == os.getpid())
     }

@@ -31,11 +31,22 @@ async def with_version(found: FoundCli, env: dict[str, str]) -> FoundCli:
     """
     if found.version or len(found.command) > 1:
         return found
-    status = os.stat(found.path)  # noqa: PTH116
-    program = (found.path, status.st_mtime_ns, status.st_size)
+    program = _program(found)
     if program not in _known:
         _known[program] = version_in(await _ask_once(program, env))
-    return msgspec.structs.replace(found, version=_known[program])
+    return remembered(found)
+
+
+def remembered(found: FoundCli) -> FoundCli:
+    """The same CLI with the version that it has told before."""
+    if found.version or len(found.command) > 1:
+        return found
+    return msgspec.structs.replace(found, version=_known.get(_program(found)))
+
+
+def _program(found: FoundCli) -> Program:
+    status = os.stat(found.path)  # noqa: PTH116
+    return (found.path, status.st_mtime_ns, status.st_size)
 
 
 async def _ask_once(program: Program, env: dict[str, str]) -> str:

@@ -63,6 +63,7 @@ class TurnBook:
         self._readers: list[Reader] = []
         self._is_running = False
         self._is_new = False
+        self._is_closed = False
         self._taps: list[Mailbox] = []
         self._unprompted: asyncio.Queue[Exchange | None] | None = None
         self.session_id: str | None = None
@@ -87,6 +88,8 @@ class TurnBook:
         """Gets every message from now on, until `untap`."""
         mailbox = Mailbox(self._unread_bytes)
         self._taps.append(mailbox)
+        if self._is_closed:
+            mailbox.close()
         return mailbox
 
     def untap(self, mailbox: Mailbox) -> None:
@@ -95,7 +98,10 @@ class TurnBook:
 
     def unprompted(self) -> asyncio.Queue[Exchange | None]:
         """Gets the turns that nobody prompted, from the first call on; None at the end."""
-        self._unprompted = self._unprompted or asyncio.Queue()
+        if self._unprompted is None:
+            self._unprompted = asyncio.Queue()
+            if self._is_closed:
+                self._unprompted.put_nowait(None)
         return self._unprompted
 
     # --- what the CLI says
@@ -220,6 +226,7 @@ class TurnBook:
     def close(self, error: BaseException) -> None:
         """Nothing at all will come any more."""
         self.fail(error)
+        self._is_closed = True
         for tap in self._taps:
             tap.close()
         if self._unprompted is not None:

@@ -111,16 +111,10 @@ def connect(
     Without an approver every tool that the CLI asks about is denied. The keywords that are not
     named here are the fields of `LaunchSpec`; docs/sessions.md explains them all.
     """
-    useless = sorted(launch.keys() - {"replay_user_messages"}) if transport else []
-    if useless:
-        raise TypeError(f"a transport is not launched: {', '.join(useless)} can't be given")
-    spec = _spec(launch)
+    spec = _spec(launch, is_launched=transport is None)
     servers = ToolServers(tools)
     options = SessionOptions(
-        initialize=Initialize(
-            agents=dict(agents) if agents else UNSET,
-            sdk_mcp_servers=servers.names or UNSET,
-        ),
+        initialize=_hello(servers, agents),
         request_seconds=request_timeout,
         handshake_seconds=handshake_timeout or _handshake_seconds(spec),
         stop=stop_limits or StopLimits(),
@@ -128,9 +122,7 @@ def connect(
         shows_replays=bool(spec.replay_user_messages),
         on_stderr=on_stderr,
     )
-    handlers = Handlers(
-        approver=approver, hooks=hooks or Hooks(), tools=servers, elicit=elicit, dialog=dialog
-    )
+    handlers = Handlers(approver, hooks or Hooks(), servers, elicit, dialog)
     # Made here, so that a mistake in the options is told where it was made.
     return Connecting(transport or ChildProcess(spec), handlers, options, log, commit)
 
@@ -162,7 +154,16 @@ def run_sync(
     return asyncio.run(run(prompt, on_message=on_message, **options))
 
 
-def _spec(options: Mapping[str, Any]) -> LaunchSpec:
+def _hello(servers: ToolServers, agents: Mapping[str, Agent] | None) -> Initialize:
+    return Initialize(
+        agents=dict(agents) if agents else UNSET, sdk_mcp_servers=servers.names or UNSET
+    )
+
+
+def _spec(options: Mapping[str, Any], *, is_launched: bool) -> LaunchSpec:
+    useless = [] if is_launched else sorted(options.keys() - {"replay_user_messages"})
+    if useless:
+        raise TypeError(f"a transport is not launched: {', '.join(useless)} can't be given")
     unknown = sorted(set(options) - set(LaunchSpec.__struct_fields__))
     if unknown:
         import difflib

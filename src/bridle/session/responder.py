@@ -45,10 +45,10 @@ DialogHandler: TypeAlias = Callable[[UserDialogRequest], DialogAnswer | Awaitabl
 NO_APPROVER = "Bridle denied this: nobody is there to approve it (the session has no approver)."
 
 
-class Handlers(Struct, kw_only=True):
+class Handlers(Struct):
     """What a user gives a session to answer with."""
 
-    approver: Approver | None = None
+    approver: Approver | None
     hooks: Hooks
     tools: ToolServers
     elicit: Elicitor | None = None
