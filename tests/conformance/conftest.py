@@ -27,7 +27,12 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def lab(version: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lab]:
+def lab(
+    version: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    caplog: pytest.LogCaptureFixture,
+) -> Iterator[Lab]:
     try:
         lab = Lab(version, tmp_path, request.config.getoption("--record"))
     except CliUnavailable as error:
@@ -35,13 +40,15 @@ def lab(version: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
             pytest.skip(str(error))
         raise
     yield lab
+    lost = [r.getMessage() for r in caplog.get_records("call") if "could not route" in r.message]
+    assert lost == []
     assert isinstance(request.node, pytest.Function)
     title = (request.node.function.__doc__ or "").strip()
     assert title, "a scenario's docstring is its title in the report"
     area = (request.node.module.__doc__ or "").splitlines()[0]
     name = request.node.function.__name__
     passed = not getattr(request.node, "failed", False)
-    sighting = Sighting(area, name, title, version, passed, lab.observations)
+    sighting = Sighting(area, name, title, version, passed, lab.observations, lab.by_session)
     folder = RESULTS / version
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_bytes(msgspec.json.encode(sighting))

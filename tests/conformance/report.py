@@ -22,9 +22,10 @@ PAGE = ROOT / "docs" / "conformance.md"
 
 HEAD = """# Conformance
 
-What real Claude Code CLIs do, as seen by driving each of them offline with the scripted model and
-Bridle's protocol core over plain pipes. `make conformance` runs every scenario against every
-version and writes this page; each row is a test in `tests/conformance/`.
+What real Claude Code CLIs do, as seen by driving each of them offline, with a scripted model. A
+scenario runs through `bridle.connect`, as users do; what a session would never write (a malformed
+line, an error in place of a hook's answer) goes over plain pipes. `make conformance` runs every
+scenario against every version and writes this page; each row is a test in `tests/conformance/`.
 
 "ok" means that the test passed with nothing to tell; words in its place tell what the version did
 where versions differ or where the detail matters.
@@ -40,6 +41,8 @@ class Sighting(Struct):
     version: str
     passed: bool
     observations: list[str]
+    #: Whether a `Session` drove the CLI; else the test itself did, over plain pipes.
+    by_session: bool = False
 
 
 def load() -> list[Sighting]:
@@ -56,7 +59,9 @@ def render(sightings: list[Sighting]) -> str:
         parts += _table(area.rstrip("."), list(members))
     parts += _answers()
     failed = sum(not sighting.passed for sighting in sightings)
-    parts.append(f"\n{len(scenarios)} scenarios, {len(sightings)} runs, {failed} failed.\n")
+    by_session = sum(rows[0].by_session for rows in scenarios)
+    how = f"{by_session} through a session, {len(scenarios) - by_session} over plain pipes"
+    parts.append(f"\n{len(scenarios)} scenarios ({how}), {len(sightings)} runs, {failed} failed.\n")
     return "\n".join(parts)
 
 

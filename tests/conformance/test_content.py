@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
-import json
 
-from bridle.protocol.blocks import Base64Source, ImageBlock, TextBlock
+import bridle
 from bridle.protocol.content import (
     Image,
     bash_exit_code,
@@ -13,13 +13,12 @@ from bridle.protocol.content import (
     tool_output,
     tool_results,
 )
-from bridle.protocol.events import MessageReceived
 from bridle.protocol.messages import Assistant, User
-from bridle.protocol.requests import Initialize
 from bridle.protocol.system import TaskNotification
 from bridle.testing import Conversation, Hold, Turn, has_image, says, tool_use
 
-from .lab import Lab, allow
+from .lab import Lab
+from .talk import LIMIT_SECONDS, Judge, Talk, hear
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAAEElEQVR4nGP4z8AARwzEcQCukw/x0F8jngAAAABJRU5E"
@@ -29,22 +28,19 @@ PNG = base64.b64decode(
 
 async def test_image_in_prompt(lab: Lab) -> None:
     """An image in a prompt: the model is shown it"""
-    picture = ImageBlock(Base64Source(base64.b64encode(PNG).decode(), "image/png"))
-    async with lab.run([Turn("A horse.", when=has_image)], initialize=Initialize()) as run:
-        run.cli.prompt([TextBlock("what is it?"), picture])
-        assert (await run.cli.result()).result == "A horse."
+    async with lab.session([Turn("A horse.", when=has_image)]) as talk:
+        heard = await talk.say(["what is it?", bridle.image(PNG)])
+        assert heard.result.result == "A horse."
 
 
 async def test_image_from_tool(lab: Lab) -> None:
     """An image that a tool read: bytes and media type"""
     (lab.cwd / "p.png").write_bytes(PNG)
     read = tool_use("Read", file_path=str(lab.cwd / "p.png"))
-    async with lab.run(
-        [Turn(read), Turn("Seen.", when=has_image)], initialize=Initialize(), respond=allow
-    ) as run:
-        run.cli.prompt("look")
-        await run.cli.result()
-        results = [r for message in run.cli.messages(User) for r in tool_results(message)]
+    script = [Turn(read), Turn("Seen.", when=has_image)]
+    async with lab.session(script, approver=Judge()) as talk:
+        heard = await talk.say("look")
+        results = [r for message in heard.of(User) for r in tool_results(message)]
         image = tool_output(results[0])
         assert isinstance(image, Image)
         assert image.media_type == "image/png"
@@ -55,12 +51,10 @@ async def test_exit_code(lab: Lab) -> None:
     """A failing command: its exit code is read from the result"""
     codes = []
     commands = [tool_use("Bash", command=c, description="c") for c in ("true", "exit 3")]
-    async with lab.run(
-        [Turn(commands[0]), Turn(commands[1]), "Done."], initialize=Initialize(), respond=allow
-    ) as run:
-        run.cli.prompt("run")
-        await run.cli.result()
-        for message in run.cli.messages(User):
+    script: list[Turn | str] = [Turn(commands[0]), Turn(commands[1]), "Done."]
+    async with lab.session(script, approver=Judge()) as talk:
+        heard = await talk.say("run")
+        for message in heard.of(User):
             assert structured_result(message)
             codes += [bash_exit_code(result) for result in tool_results(message)]
         assert codes == [0, 3]
@@ -73,51 +67,71 @@ async def test_structured_output(lab: Lab) -> None:
         "properties": {"name": {"type": "string"}, "age": {"type": "number"}},
         "required": ["name", "age"],
     }
-    good = tool_use("StructuredOutput", name="Ada", age=36)
-    async with lab.run(
-        Conversation([Turn(tool_use("StructuredOutput", name=5)), Turn(good)], then="Done."),
-        flags=["--json-schema", json.dumps(schema)],
-        initialize=Initialize(),
-    ) as run:
-        run.cli.prompt("who?")
-        assert (await run.cli.result()).structured_output == {"name": "Ada", "age": 36}
+    calls = [tool_use("StructuredOutput", name=5), tool_use("StructuredOutput", name="Ada", age=36)]
+    script = Conversation([Turn(call) for call in calls], then="Done.")
+    async with lab.session(script, json_schema=schema) as talk:
+        heard = await talk.say("who?")
+        assert heard.result.structured_output == {"name": "Ada", "age": 36}
 
 
 async def test_subagent(lab: Lab) -> None:
     """A subagent: its messages carry the parent's tool-use id"""
-    task = tool_use(
-        "Task" if lab.is_old else "Agent",
-        description="sub work",
-        prompt="the child's task",
-        subagent_type="general-purpose",
-    )
     hold = Hold()
     command = tool_use("Bash", command="touch child.txt", description="make")
     child = Conversation(
         [Turn("Child works.", command), Turn(hold, "Child is done.")],
         when=says("the child's task"),
     )
-    parent = Conversation([Turn("Delegating.", task)], then="Parent is done.")
-    async with lab.run(parent, child, initialize=Initialize(), respond=allow) as run:
-        run.cli.prompt("delegate")
-        if lab.is_old:
-            hold.release()
-            await run.cli.result()
-        else:
-            await run.cli.result()
-            hold.release()
-            await run.cli.message(TaskNotification)
-            unsolicited = await run.cli.result()
-            assert unsolicited.origin
-            assert unsolicited.origin.kind == "task-notification"
+    async with lab.session(_parent(lab, "general-purpose"), child, approver=Judge()) as talk:
+        await _delegate(lab, talk, hold)
         assert lab.exists("child.txt")
-        inner = [m for m in run.cli.messages(Assistant) if m.parent_tool_use_id]
-        assert inner
-        in_background = bool(run.cli.messages(TaskNotification))
+        assert [m for m in talk.wire.messages(Assistant) if m.parent_tool_use_id]
+        # What a subagent did is stored too, but is no session of its own.
+        stored = bridle.list_sessions(lab.cwd, lab.config_dir)
+        assert [session.id for session in stored] == [talk.session.id]
+        in_background = bool(talk.wire.messages(TaskNotification))
         assert in_background is not lab.is_old
         lab.saw(
             "in the background, then a turn of its own" if in_background else "in the foreground"
         )
+
+
+async def test_own_agent(lab: Lab) -> None:
+    """A subagent that was given to the session: it works by its own system prompt"""
+    agents = {"poet": bridle.Agent(description="writes", prompt="You write verse only.")}
+    hold = Hold()
+    verse = Turn(hold, "Roses are red.")
+    child = Conversation([verse], when=says("the child's task"))
+    async with lab.session(_parent(lab, "poet"), child, agents=agents) as talk:
+        await _delegate(lab, talk, hold)
+        (asked,) = (r for r in talk.model.requests if "You write verse only." in r.system)
+        assert asked.prompt.endswith("the child's task")
+
+
+def _parent(lab: Lab, kind: str) -> Conversation:
+    task = tool_use(
+        "Task" if lab.is_old else "Agent",
+        description="sub work",
+        prompt="the child's task",
+        subagent_type=kind,
+    )
+    return Conversation([Turn("Delegating.", task)], then="Parent is done.")
+
+
+async def _delegate(lab: Lab, talk: Talk, hold: Hold) -> None:
+    """Have the child do its work, to the end of the last turn that comes of it."""
+    if lab.is_old:
+        hold.release()
+        assert (await talk.say("delegate")).result.result == "Parent is done."
+        return
+    # The prompt's own turn ends first; when the child is done, a turn comes that nobody prompted.
+    unprompted = talk.session.unprompted()
+    awaited = asyncio.ensure_future(anext(unprompted))
+    assert (await talk.say("delegate")).result.origin is None
+    hold.release()
+    turn = await asyncio.wait_for(awaited, LIMIT_SECONDS)
+    assert (await hear(turn)).result.result == "Parent is done."
+    assert (turn.uuid, turn.origin) == (None, "task-notification")
 
 
 async def test_half_a_character(lab: Lab) -> None:
@@ -125,12 +139,10 @@ async def test_half_a_character(lab: Lab) -> None:
     # One unit, then pairs: a cut at any even length falls between the halves of one.
     script = "import sys; sys.stdout.buffer.write(('x' + chr(0x1F40E) * 40000).encode())"
     command = tool_use("Bash", command=f'python3 -c "{script}"', description="many horses")
-    async with lab.run([Turn(command), "Done."], initialize=Initialize(), respond=allow) as run:
-        run.cli.prompt("run")
-        await run.cli.result()
-        raws = [e.raw for e in run.cli.events if isinstance(e, MessageReceived)]
-        halves = sum(b"\\ud83d" in raw for raw in raws)
+    async with lab.session([Turn(command), "Done."], approver=Judge()) as talk:
+        await talk.say("run")
+        halves = sum(b"\\ud83d" in line for line in talk.wire.received)
         assert bool(halves) is lab.is_old
-        assert run.cli.connection.counters.repaired == halves
-        assert run.cli.connection.counters.malformed == 0
+        assert talk.session.counters.repaired == halves
+        assert talk.session.counters.malformed == 0
         lab.saw("a lone half, as an escape" if halves else "not cut in two")

@@ -2,83 +2,164 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
+import os
 import signal
 
-from bridle.errors import KitError
-from bridle.protocol.messages import Result
-from bridle.protocol.requests import Initialize
-from bridle.testing import Hold, Turn
+import psutil
 
-from .lab import BASH, Lab, last_output
+from bridle.errors import KitError, SessionEnded
+from bridle.process.transport import Exit
+from bridle.protocol.requests import Initialize
+from bridle.testing import Hold, Turn, tool_use
+
+from .lab import BASH, Fifo, Lab
+from .talk import Desk, Judge, hear, reached
 
 
 async def test_eof_idle(lab: Lab) -> None:
     """EOF on stdin while idle: exit 0"""
-    async with lab.run(initialize=Initialize()) as run:
-        run.cli.close_stdin()
-        assert await run.cli.exit_code() == 0
+    async with lab.session() as talk:
+        talk.process.close_input()
+        assert (await talk.end()).exit_code == 0
 
 
 async def test_eof_busy(lab: Lab) -> None:
     """EOF on stdin in mid-turn: the turn is finished first, then exit 0"""
     hold = Hold()
-    async with lab.run([Turn("Half", hold, " done.")], initialize=Initialize()) as run:
-        run.cli.prompt("go")
-        await asyncio.wait_for(hold.reached.wait(), 60)
-        run.cli.close_stdin()
+    async with lab.session([Turn("Half", hold, " done.")]) as talk:
+        turn = await talk.session.send("go")
+        await reached(hold)
+        talk.process.close_input()
         hold.release()
-        assert await run.cli.exit_code() == 0
-        (result,) = run.cli.messages(Result)
-        assert result.subtype == "success"
+        assert (await hear(turn)).result.subtype == "success"
+        assert (await talk.end()).exit_code == 0
 
 
 async def test_eof_pending(lab: Lab) -> None:
     """EOF on stdin with a permission pending: the request fails, the model goes on"""
-    async with lab.run([Turn(BASH), "I see."], initialize=Initialize()) as run:
-        run.cli.prompt("go")
-        await run.cli.request()
-        run.cli.close_stdin()
-        assert await run.cli.exit_code() == 0
-        text, is_error = last_output(run.cli)
+    desk = Desk()
+    async with lab.session([Turn(BASH), "I see."], approver=desk) as talk:
+        turn = await talk.session.send("go")
+        question = await desk.question()
+        talk.process.close_input()
+        text, is_error = (await hear(turn)).last_output()
         assert (lab.exists("x.txt"), is_error) == (False, True)
         assert "permission" in text
+        assert (await talk.end()).exit_code == 0
+        assert await question.withdrawn()
 
 
-async def _signalled(lab: Lab, number: signal.Signals, pending: bool) -> int:
-    async with lab.run([Turn(BASH), "Never."], initialize=Initialize()) as run:
-        if pending:
-            run.cli.prompt("go")
-            await run.cli.request()
-        run.cli.signal(number)
-        code = await run.cli.exit_code()
+async def _signalled(lab: Lab, number: signal.Signals) -> SessionEnded:
+    """Send a signal to an idle CLI: how the session then says that it ended."""
+    async with lab.session() as talk:
+        os.kill(talk.process.pid, number)
+        return await talk.end()
+
+
+async def _signalled_pending(lab: Lab, number: signal.Signals) -> tuple[SessionEnded, str]:
+    """The same while a permission waits: the tool does not run. Also tells what the turn got."""
+    desk = Desk()
+    async with lab.session([Turn(BASH), "Never."], approver=desk) as talk:
+        turn = await talk.session.send("go")
+        question = await desk.question()
+        os.kill(talk.process.pid, number)
+        end = await talk.end()
+        assert await question.withdrawn()
         assert not lab.exists("x.txt")
-        return code
+        try:
+            result = (await hear(turn)).result
+        except SessionEnded:
+            return end, "no result"
+        assert result.is_interrupted
+        return end, "a result that says that it was interrupted"
 
 
 async def test_sigint(lab: Lab) -> None:
     """SIGINT while idle: exit 0"""
-    assert await _signalled(lab, signal.SIGINT, pending=False) == 0
+    assert (await _signalled(lab, signal.SIGINT)).exit_code == 0
 
 
 async def test_sigint_pending(lab: Lab) -> None:
     """SIGINT with a permission pending: exit 0, the tool does not run"""
-    assert await _signalled(lab, signal.SIGINT, pending=True) == 0
+    end, turn = await _signalled_pending(lab, signal.SIGINT)
+    assert end.exit_code == 0
+    lab.saw(turn)
 
 
 async def test_sigterm(lab: Lab) -> None:
     """SIGTERM while idle: exit 143"""
-    assert await _signalled(lab, signal.SIGTERM, pending=False) == 143
+    assert (await _signalled(lab, signal.SIGTERM)).exit_code == 143
 
 
 async def test_sigterm_pending(lab: Lab) -> None:
     """SIGTERM with a permission pending: exit 143, the tool does not run"""
-    assert await _signalled(lab, signal.SIGTERM, pending=True) == 143
+    end, turn = await _signalled_pending(lab, signal.SIGTERM)
+    assert (end.exit_code, turn) == (143, "no result")
 
 
 async def test_sigkill_pending(lab: Lab) -> None:
     """SIGKILL with a permission pending: the tool does not run"""
-    assert await _signalled(lab, signal.SIGKILL, pending=True) == -9
+    end, turn = await _signalled_pending(lab, signal.SIGKILL)
+    assert (end.exit_code, end.signal, turn) == (None, signal.SIGKILL, "no result")
+
+
+async def test_stop(lab: Lab) -> None:
+    """Session.stop while idle: the mildest step is enough"""
+    async with lab.session(["Hi."]) as talk:
+        await talk.say("hi")
+        stopped = await talk.session.stop()
+        assert stopped.step == ("eof" if lab.is_old else "asked")
+        assert stopped.exit == Exit(code=0)
+        lab.saw("by EOF" if lab.is_old else "by `end_session`")
+
+
+async def test_stop_pending(lab: Lab) -> None:
+    """Session.stop with a permission pending: the turn is interrupted, the tool does not run"""
+    desk = Desk()
+    async with lab.session([Turn(BASH), "Never."], approver=desk) as talk:
+        turn = await talk.session.send("go")
+        question = await desk.question()
+        stopped = await talk.session.stop()
+        assert await question.withdrawn()
+        assert (await hear(turn)).result.is_interrupted
+        assert not lab.exists("x.txt")
+        assert stopped.step == ("eof" if lab.is_old else "asked")
+
+
+async def test_stop_tool(lab: Lab) -> None:
+    """Session.stop while a command runs: the turn is interrupted, the command is ended"""
+    ready = Fifo(lab.cwd / "ready")
+    bash = tool_use("Bash", command="echo $$ > ready; exec sleep 300", description="wait")
+    async with lab.session([Turn(bash), "Never."], approver=Judge()) as talk:
+        turn = await talk.session.send("go")
+        command = psutil.Process(int(await ready.read()))
+        await talk.session.stop()
+        assert (await hear(turn)).result.is_interrupted
+        assert not _is_alive(command)
+
+
+async def test_stop_orphan(lab: Lab) -> None:
+    """Session.stop with a command left over that left its shell: it is ended too"""
+    ready = Fifo(lab.cwd / "ready")
+    command = "setsid nohup sleep 300 > /dev/null 2>&1 & echo $! > ready"
+    bash = tool_use("Bash", command=command, description="leave")
+    async with lab.session([Turn(bash), "Done."], approver=Judge()) as talk:
+        turn = await talk.session.send("go")
+        orphan = psutil.Process(int(await ready.read()))
+        assert (await hear(turn)).result.result == "Done."
+        assert _is_alive(orphan)
+        stopped = await talk.session.stop()
+        assert not _is_alive(orphan)
+        assert stopped.step == "SIGTERM"
+        assert stopped.exit == Exit(code=0)
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    # Whoever adopts an orphan may never reap it: a zombie is dead.
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 async def _written(lab: Lab, line: bytes) -> None:

@@ -7,72 +7,60 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bridle.protocol.answers import McpServers
-from bridle.protocol.control import Answer, CanUseTool, McpAnswer, McpMessage
-from bridle.protocol.events import RequestReceived
-from bridle.protocol.permissions import Allow
-from bridle.protocol.requests import Initialize, McpStatus
+from bridle.protocol.content import tool_results
+from bridle.protocol.messages import User
+from bridle.protocol.requests import Initialize
 from bridle.testing import Turn, tool_use
 
-from .lab import BASH, COMMAND, Lab, answered, last_output
+from .lab import BASH, COMMAND, Lab
+from .talk import Judge
 
 
-class Calculator:
-    """An MCP server inside of the test: one tool that adds."""
-
-    def __init__(self) -> None:
-        self.methods: list[str] = []
-        self.tool_use_ids: list[str] = []
-
-    def respond(self, event: RequestReceived) -> Answer | None:
-        match event.request:
-            case CanUseTool():
-                return Allow()
-            case McpMessage(server_name="calc", message=message):
-                self.methods.append(message["method"])
-                reply = {"jsonrpc": "2.0", "id": message.get("id", 0)}
-                return McpAnswer({**reply, "result": self._result(message)})
-        return None
-
-    def _result(self, message: dict[str, Any]) -> dict[str, Any]:
-        params = message.get("params", {})
-        match message["method"]:
-            case "initialize":
-                return {
-                    "protocolVersion": params["protocolVersion"],
-                    "capabilities": {"tools": {}},
-                    "serverInfo": {"name": "calc", "version": "1.0"},
-                }
-            case "tools/list":
-                numbers = {"a": {"type": "number"}, "b": {"type": "number"}}
-                schema = {"type": "object", "properties": numbers, "required": ["a", "b"]}
-                tool = {"name": "add", "description": "add two", "inputSchema": schema}
-                return {"tools": [tool]}
-            case "tools/call":
-                self.tool_use_ids.append(params["_meta"]["claudecode/toolUseId"])
-                numbers = params["arguments"]
-                total = numbers["a"] + numbers["b"]
-                return {"content": [{"type": "text", "text": f"sum={total}"}]}
-        return {}
+def add(a: float, b: float) -> str:
+    """Add two numbers."""
+    return f"sum={a + b:g}"
 
 
 async def test_in_process_server(lab: Lab) -> None:
     """A server inside our process: registered by initialize alone, its tool is called"""
-    calculator = Calculator()
-    add = tool_use("mcp__calc__add", a=2, b=3)
-    async with lab.run(
-        [Turn(add), "Five."],
-        initialize=Initialize(sdk_mcp_servers=["calc"]),
-        respond=calculator.respond,
-    ) as run:
-        run.cli.prompt("add")
-        await run.cli.result()
-        assert last_output(run.cli)[0] == "sum=5"
-        assert {"initialize", "tools/list", "tools/call"} <= set(calculator.methods)
-        assert calculator.tool_use_ids == list(run.model.requests[-1].tool_results)
-        status = await answered(run.cli, McpStatus())
-        assert isinstance(status, McpServers)
+    call, judge = tool_use("mcp__calc__add", a=2, b=3), Judge()
+    async with lab.session([Turn(call), "Five."], approver=judge, tools={"calc": [add]}) as talk:
+        heard = await talk.say("add")
+        assert heard.last_output() == ("sum=5", False)
+        assert judge.tools == ["mcp__calc__add"]
+        asked = [message for message in map(_mcp_message, talk.wire.received) if message]
+        assert {"initialize", "tools/list", "tools/call"} <= {one["method"] for one in asked}
+        (called,) = (one["params"] for one in asked if one["method"] == "tools/call")
+        ids = list(talk.model.requests[-1].tool_results)
+        assert [called["_meta"]["claudecode/toolUseId"]] == ids
+        status = await talk.session.mcp_status()
         assert [(s.name, s.status) for s in status.mcp_servers] == [("calc", "connected")]
+
+
+async def test_in_process_failure(lab: Lab) -> None:
+    """A tool of ours that raises, or is given the wrong arguments: the model is told"""
+
+    def fall(height: int) -> str:
+        raise ValueError(f"fell from {height}")
+
+    calls = [tool_use("mcp__tools__fall", height=height) for height in (3, "high")]
+    script: list[Turn | str] = [Turn(calls[0]), Turn(calls[1]), "Ouch."]
+    async with lab.session(script, approver=Judge(), tools=[fall]) as talk:
+        heard = await talk.say("fall")
+        assert heard.result.result == "Ouch."
+        results = [r for message in heard.of(User) for r in tool_results(message)]
+        assert [bool(result.is_error) for result in results] == [True, True]
+        texts = list(talk.model.requests[-1].tool_results.values())
+        assert "ValueError: fell from 3" in texts[0]
+        assert "Expected `int`" in texts[1]
+
+
+def _mcp_message(line: bytes) -> dict[str, Any] | None:
+    """The JSON-RPC message in a line, where it holds one."""
+    request = json.loads(line).get("request", {})
+    message = request.get("message") if request.get("subtype") == "mcp_message" else None
+    assert message is None or isinstance(message, dict)
+    return message
 
 
 async def test_permit_tool_allow(lab: Lab) -> None:

@@ -2,73 +2,99 @@
 
 from __future__ import annotations
 
+import pytest
+
+from bridle.errors import ControlFailed
 from bridle.protocol.content import suggestions
-from bridle.protocol.events import Success
-from bridle.protocol.messages import Result
+from bridle.protocol.control import CanUseTool
+from bridle.protocol.messages import Result, User
 from bridle.protocol.permissions import (
     AddDirectories,
     AddRules,
     Allow,
     Deny,
+    PermissionMode,
     PermissionRule,
     SetMode,
 )
-from bridle.protocol.requests import Initialize, SetPermissionMode
+from bridle.protocol.requests import Initialize
 from bridle.protocol.system import Init, Status
 from bridle.protocol.unknown import Unknown
-from bridle.testing import Turn, tool_use
+from bridle.testing import Conversation, Turn, tool_use
 
-from .lab import BASH, COMMAND, Lab, allow, asked_tool, last_output
+from .lab import BASH, COMMAND, Lab
+from .talk import Desk, Judge, hear, last_output
 
 
 async def test_allow(lab: Lab) -> None:
     """Allow: the tool runs, once, with the input that was asked"""
     bash = tool_use("Bash", command="touch t.txt && echo once >> x.txt", description="write x")
-    async with lab.run([Turn("Running.", bash), "Done."], initialize=Initialize()) as run:
-        run.cli.prompt("go")
-        event = await run.cli.request()
-        request = asked_tool(event)
+    desk = Desk()
+    async with lab.session([Turn("Running.", bash), "Done."], approver=desk) as talk:
+        turn = await talk.session.send("go")
+        question = await desk.question()
+        request = question.request
         assert (request.tool_name, request.input) == ("Bash", bash.input)
         assert not lab.exists("x.txt")
         assert not [s for s in suggestions(request) if isinstance(s, Unknown)]
-        run.cli.answer(event, Allow())
-        result = await run.cli.result()
+        question.decision.set_result(Allow())
+        heard = await hear(turn)
         assert (lab.cwd / "x.txt").read_text() == "once\n"
-        assert result.permission_denials == []
+        assert heard.result.permission_denials == []
 
 
 async def test_deny(lab: Lab) -> None:
     """Deny: the tool does not run, the model is told why, the turn goes on"""
-    async with lab.run([Turn(BASH), "I see."], initialize=Initialize()) as run:
-        run.cli.prompt("go")
-        run.cli.answer(await run.cli.request(), Deny("not on a Sunday"))
-        result = await run.cli.result()
+    judge = Judge(Deny("not on a Sunday"))
+    async with lab.session([Turn(BASH), "I see."], approver=judge) as talk:
+        heard = await talk.say("go")
         assert not lab.exists("x.txt")
-        assert last_output(run.cli) == ("not on a Sunday", True)
-        assert [denial.tool_name for denial in result.permission_denials] == ["Bash"]
-        assert result.result == "I see."
+        assert heard.last_output() == ("not on a Sunday", True)
+        assert [denial.tool_name for denial in heard.result.permission_denials] == ["Bash"]
+        assert heard.result.result == "I see."
 
 
 async def test_deny_with_interrupt(lab: Lab) -> None:
     """Deny with interrupt: the turn ends, the process lives"""
-    async with lab.run([Turn(BASH), "Next turn."], initialize=Initialize()) as run:
-        run.cli.prompt("go")
-        run.cli.answer(await run.cli.request(), Deny("stop now", interrupt=True))
-        result = await run.cli.result()
+    judge = Judge(Deny("stop now", interrupt=True))
+    async with lab.session([Turn(BASH), "Next turn."], approver=judge) as talk:
+        result = (await talk.say("go")).result
         assert (result.subtype, lab.exists("x.txt")) == ("error_during_execution", False)
+        assert result.is_interrupted
         lab.saw(f"`is_error: {str(result.is_error).lower()}`")
-        run.cli.prompt("go on")
-        assert (await run.cli.result()).result == "Next turn."
+        assert (await talk.say("go on")).result.result == "Next turn."
+
+
+async def test_no_approver(lab: Lab) -> None:
+    """A session without an approver: denied, and the model is told so"""
+    async with lab.session([Turn(BASH), "I see."]) as talk:
+        heard = await talk.say("go")
+        text, is_error = heard.last_output()
+        assert (lab.exists("x.txt"), is_error) == (False, True)
+        assert "nobody is there to approve it" in text
+
+
+async def test_approver_raises(lab: Lab) -> None:
+    """An approver that raises: denied, and the model is told why"""
+
+    def broken(request: CanUseTool) -> Allow:
+        raise LookupError("the register is gone")
+
+    async with lab.session([Turn(BASH), "I see."], approver=broken) as talk:
+        heard = await talk.say("go")
+        text, is_error = heard.last_output()
+        assert (lab.exists("x.txt"), is_error) == (False, True)
+        assert "the register is gone" in text
 
 
 async def test_changed_input(lab: Lab) -> None:
     """Allow with changed input: what was changed runs"""
-    async with lab.run([Turn(BASH), "Done."], initialize=Initialize()) as run:
-        run.cli.prompt("go")
-        event = await run.cli.request()
-        changed = {**asked_tool(event).input, "command": "touch other.txt"}
-        run.cli.answer(event, Allow(updated_input=changed))
-        await run.cli.result()
+
+    def change(request: CanUseTool) -> Allow:
+        return Allow(updated_input={**request.input, "command": "touch other.txt"})
+
+    async with lab.session([Turn(BASH), "Done."], approver=change) as talk:
+        await talk.say("go")
         assert (lab.exists("other.txt"), lab.exists("x.txt")) == (True, False)
 
 
@@ -76,15 +102,13 @@ async def test_permission_updates(lab: Lab) -> None:
     """Allow with a session rule: the CLI stops asking for that tool"""
     rules = [PermissionRule("Bash")]
     updates = [AddRules(rules=rules, behavior="allow", destination="session")]
-    async with lab.run([Turn(BASH), "One.", Turn(BASH), "Two."], initialize=Initialize()) as run:
-        run.cli.prompt("go")
-        run.cli.answer(await run.cli.request(), Allow(updated_permissions=updates))
-        await run.cli.result()
+    judge = Judge(Allow(updated_permissions=updates))
+    async with lab.session([Turn(BASH), "One.", Turn(BASH), "Two."], approver=judge) as talk:
+        await talk.say("go")
         (lab.cwd / "x.txt").unlink()
-        run.cli.prompt("again")
-        assert (await run.cli.result()).result == "Two."
+        assert (await talk.say("again")).result.result == "Two."
         assert lab.exists("x.txt")
-        assert not run.cli.connection.pending
+        assert judge.tools == ["Bash"]
 
 
 async def test_directories(lab: Lab) -> None:
@@ -93,10 +117,9 @@ async def test_directories(lab: Lab) -> None:
     outside.mkdir()
     write = tool_use("Write", file_path=str(outside / "w.txt"), content="w")
     update = AddDirectories(directories=[str(outside)], destination="session")
-    async with lab.run([Turn(write), "Done."], initialize=Initialize()) as run:
-        run.cli.prompt("go")
-        run.cli.answer(await run.cli.request(), Allow(updated_permissions=[update]))
-        await run.cli.result()
+    judge = Judge(Allow(updated_permissions=[update]))
+    async with lab.session([Turn(write), "Done."], approver=judge) as talk:
+        await talk.say("go")
         assert (outside / "w.txt").exists()
 
 
@@ -104,14 +127,17 @@ async def test_mode_switch_in_answer(lab: Lab) -> None:
     """Allow with setMode acceptEdits: a later edit is not asked"""
     write = tool_use("Write", file_path=str(lab.cwd / "w.txt"), content="w")
     mode = SetMode(mode="acceptEdits", destination="session")
-    async with lab.run([Turn(BASH), Turn(write), "Done."], initialize=Initialize()) as run:
-        run.cli.prompt("go")
-        run.cli.answer(await run.cli.request(), Allow(updated_permissions=[mode]))
-        await run.cli.result()
+    judge = Judge(Allow(updated_permissions=[mode]))
+    async with lab.session([Turn(BASH), Turn(write), "Done.", "More."], approver=judge) as talk:
+        heard = await talk.say("go")
         assert lab.exists("w.txt")
-        told = [m.permission_mode for m in run.cli.messages(Status) if m.permission_mode]
+        assert judge.tools == ["Bash"]
+        told = [m.permission_mode for m in heard.of(Status) if m.permission_mode]
         assert told == ([] if lab.is_old else ["acceptEdits"])
-        lab.saw("not told" if lab.is_old else "told by `system/status`")
+        assert talk.session.permission_mode == ("default" if lab.is_old else "acceptEdits")
+        lab.saw("not told before the next turn" if lab.is_old else "told by `system/status`")
+        await talk.say("more")
+        assert talk.session.permission_mode == "acceptEdits"
 
 
 async def test_error_answer(lab: Lab) -> None:
@@ -120,7 +146,7 @@ async def test_error_answer(lab: Lab) -> None:
         run.cli.prompt("go")
         run.cli.fail(await run.cli.request(), "the approver is gone")
         await run.cli.result()
-        text, is_error = last_output(run.cli)
+        text, is_error = last_output(run.cli.messages(User))
         assert (lab.exists("x.txt"), is_error) == (False, True)
         assert "the approver is gone" in text
 
@@ -161,28 +187,47 @@ async def test_launch_without_prompt_tool(lab: Lab) -> None:
 async def test_set_permission_mode(lab: Lab) -> None:
     """set_permission_mode acceptEdits: a Write is not asked"""
     write = tool_use("Write", file_path=str(lab.cwd / "w.txt"), content="w")
-    async with lab.run([Turn(write), "Done."], initialize=Initialize()) as run:
-        outcome = await run.cli.ask(SetPermissionMode("acceptEdits"))
-        assert isinstance(outcome, Success)
-        run.cli.prompt("go")
-        await run.cli.result()
+    judge = Judge()
+    async with lab.session([Turn(write), "Done."], approver=judge) as talk:
+        await talk.session.set_permission_mode("acceptEdits")
+        heard = await talk.say("go")
         assert lab.exists("w.txt")
-        assert run.cli.messages(Init)[-1].permission_mode == "acceptEdits"
-        extra = run.cli.connection.counters.duplicate_responses
+        assert judge.asked == []
+        assert heard.of(Init)[-1].permission_mode == "acceptEdits"
+        extra = talk.session.counters.duplicate_responses
         assert extra == (1 if lab.is_old else 0)
         lab.saw("answered twice" if extra else "answered once")
 
 
+async def test_confirmed_mode(lab: Lab) -> None:
+    """The permission mode that a session tells is the one that the CLI has confirmed"""
+    modes: list[PermissionMode] = ["plan", "acceptEdits"]
+    async with lab.session(Conversation([], then="Hi.")) as talk:
+        assert talk.session.permission_mode == (None if lab.is_old else "default")
+        lab.saw("not known before the first answer" if lab.is_old else "known from the start")
+        for mode in modes:
+            told = await talk.session.set_permission_mode(mode)
+            assert told.mode == talk.session.permission_mode == mode
+            heard = await talk.say("hi")
+            assert [init.permission_mode for init in heard.of(Init)] == [mode]
+            assert talk.session.permission_mode == mode
+
+
 async def test_bypass_not_launched(lab: Lab) -> None:
     """set_permission_mode bypassPermissions without a launch flag for it"""
-    async with lab.run([Turn(BASH), "Done."], initialize=Initialize(), respond=allow) as run:
-        outcome = await run.cli.ask(SetPermissionMode("bypassPermissions"))
-        run.cli.prompt("go")
-        await run.cli.result()
-        mode = run.cli.messages(Init)[-1].permission_mode
-        assert isinstance(outcome, Success) is lab.is_old
+    async with lab.session([Turn(BASH), "Done."], approver=Judge()) as talk:
+        if lab.is_old:
+            await talk.session.set_permission_mode("bypassPermissions")
+            lab.saw("obeyed")
+        else:
+            with pytest.raises(ControlFailed) as raised:
+                await talk.session.set_permission_mode("bypassPermissions")
+            assert talk.session.permission_mode == "default"
+            lab.saw(f"refused: `{raised.value.code}`")
+        heard = await talk.say("go")
+        mode = heard.of(Init)[-1].permission_mode
         assert mode == ("bypassPermissions" if lab.is_old else "default")
-        lab.saw("obeyed" if lab.is_old else f"refused: `{getattr(outcome, 'code', None)}`")
+        assert talk.session.permission_mode == mode
 
 
 async def test_ask_user_question(lab: Lab) -> None:
@@ -194,25 +239,22 @@ async def test_ask_user_question(lab: Lab) -> None:
         "options": options,
         "multiSelect": False,
     }
+
+    def blue(request: CanUseTool) -> Allow:
+        assert request.tool_name == "AskUserQuestion"
+        return Allow(updated_input={**request.input, "answers": {"Which colour?": "Blue"}})
+
     ask = tool_use("AskUserQuestion", questions=[question])
-    async with lab.run([Turn(ask), "Blue it is."], initialize=Initialize()) as run:
-        run.cli.prompt("go")
-        event = await run.cli.request()
-        given = {**asked_tool(event).input, "answers": {"Which colour?": "Blue"}}
-        run.cli.answer(event, Allow(updated_input=given))
-        await run.cli.result()
-        text, is_error = last_output(run.cli)
+    async with lab.session([Turn(ask), "Blue it is."], approver=blue) as talk:
+        text, is_error = (await talk.say("go")).last_output()
         assert "Blue" in text
         assert not is_error
 
 
 async def test_max_turns(lab: Lab) -> None:
     """--max-turns: the turn ends with error_max_turns"""
-    flags = ["--max-turns", "1"]
-    async with lab.run(
-        [Turn(BASH), Turn(BASH), "Never."], flags=flags, initialize=Initialize(), respond=allow
-    ) as run:
-        run.cli.prompt("go")
-        result = await run.cli.result()
-        assert result.subtype == "error_max_turns"
-        assert len(run.cli.messages(Result)) == 1
+    script: list[Turn | str] = [Turn(BASH), Turn(BASH), "Never."]
+    async with lab.session(script, approver=Judge(), max_turns=1) as talk:
+        heard = await talk.say("go")
+        assert heard.result.subtype == "error_max_turns"
+        assert len(heard.of(Result)) == 1
