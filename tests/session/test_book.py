@@ -280,3 +280,38 @@ async def test_who_waits_for_a_message_holds_its_turn(start: StartSession) -> No
     gc.collect()
     cli.say(init())
     assert type(await asyncio.wait_for(waiting, LIMIT)).__name__ == "Init"
+
+
+async def test_each_who_asks_for_unprompted_turns_gets_all_of_them(start: StartSession) -> None:
+    session, cli = await start()
+    first, second = session.unprompted(), session.unprompted()
+    cli.say(init(names=True), say("news"), result("N", origin={"kind": "task-notification"}))
+    for turns in (first, second):
+        turn = await asyncio.wait_for(anext(turns), LIMIT)
+        assert await kinds(turn) == ["Init", "Assistant", "Result"]
+
+
+async def test_taps_that_are_opened_after_the_end_are_at_their_end(start: StartSession) -> None:
+    session, _ = await start()
+    await session.stop()
+    async with asyncio.timeout(LIMIT):
+        assert [message async for message in session.messages()] == []
+        assert [turn async for turn in session.unprompted()] == []
+
+
+async def test_what_the_cli_said_before_it_ended_is_in_the_error(start: StartSession) -> None:
+    session, cli = await start()
+    async with session.messages() as tap:
+        cli.say(
+            result(
+                "",
+                subtype="error_during_execution",
+                is_error=True,
+                result=None,
+                errors=["No conversation found"],
+            )
+        )
+        await asyncio.wait_for(anext(tap), LIMIT)
+    cli.end(Exit(code=1))
+    with pytest.raises(SessionEnded, match="exited with 1, and said: No conversation found"):
+        await session.send("hello")

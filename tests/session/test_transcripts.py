@@ -25,7 +25,7 @@ def user(uuid: str, parent: str | None, text: str, cwd: Path, **more: Any) -> di
 
 def assistant(uuid: str, parent: str, text: str) -> dict[str, Any]:
     message = {
-        "id": "m",
+        "id": f"m{text}",
         "model": "m",
         "role": "assistant",
         "content": [{"type": "text", "text": text}],
@@ -165,3 +165,51 @@ def test_an_empty_transcript_has_no_branch(store: Store) -> None:
 def test_a_session_that_is_not_there_is_told(store: Store) -> None:
     with pytest.raises(InvalidTranscript, match="no stored session nope"):
         store.read("nope")
+
+
+def call(uuid: str, parent: str, *tools: str) -> dict[str, Any]:
+    content = [{"type": "tool_use", "id": tool, "name": "Read", "input": {}} for tool in tools]
+    message = {"id": "M", "model": "m", "role": "assistant", "content": content}
+    return {"type": "assistant", "uuid": uuid, "parentUuid": parent, "message": message}
+
+
+def outcome(uuid: str, parent: str, tool: str) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": tool, "content": tool}
+    message = {"role": "user", "content": [block]}
+    return {"type": "user", "uuid": uuid, "parentUuid": parent, "message": message}
+
+
+def test_tools_that_ran_in_parallel_are_one_branch(store: Store) -> None:
+    """New CLIs hang each result below its own call, and go on below one of them."""
+    store.write(
+        user("1", None, "read both", store.work),
+        call("2", "1", "a"),
+        call("3", "2", "b"),
+        outcome("4", "2", "a"),
+        outcome("5", "3", "b"),
+        assistant("6", "5", "Done."),
+    )
+    transcript = store.read()
+    assert [entry.uuid for entry in transcript.leaves()] == ["6"]
+    assert [entry.uuid for entry in transcript.branch()] == ["1", "2", "3", "4", "5", "6"]
+    assert len(transcript.branches()) == 1
+    assert [entry.uuid for entry in transcript.branch("2")] == ["1", "2"]
+
+
+def test_a_session_that_ended_in_parallel_tools_has_one_leaf(store: Store) -> None:
+    store.write(
+        user("1", None, "read both", store.work),
+        call("2", "1", "a"),
+        call("3", "2", "b"),
+        outcome("4", "2", "a"),
+        outcome("5", "3", "b"),
+    )
+    assert [[entry.uuid for entry in branch] for branch in store.read().branches()] == [
+        list("12345")
+    ]
+
+
+def test_slash_commands_are_no_first_prompt(store: Store) -> None:
+    command = "<command-name>/clear</command-name>"
+    store.write(user("1", None, command, store.work), user("2", "1", "hi", store.work))
+    assert store.list()[0].first_prompt == "hi"

@@ -37,6 +37,10 @@ class Seen(Struct, frozen=True):
         now = see(self.pid)
         return now is not None and now.born == self.born
 
+    def is_still(self) -> bool:
+        """Whether none of its threads can do anything now: stopped, or gone."""
+        return not self.is_alive() or _is_stopped(self.pid)
+
     def signal(self, number: int) -> None:
         """Nothing where it is gone, or where we may not."""
         if self.is_alive():
@@ -119,7 +123,7 @@ def _marks(pid: int) -> tuple[str, ...] | None:
     return () if is_empty else None
 
 
-def _stat(pid: int) -> list[bytes]:
+def _stat(pid: int | str) -> list[bytes]:
     """What comes after the name, which may hold anything: state, parent, …"""
     return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
@@ -139,6 +143,19 @@ def _see_elsewhere(pid: int, marks: bool) -> Seen | None:
         with contextlib.suppress(psutil.Error):
             mark = process.environ().get(MARKER, "")
     return Seen(pid, born, parent, _launches(mark))
+
+
+def _is_stopped(pid: int) -> bool:
+    if not ON_LINUX:
+        import psutil
+
+        with contextlib.suppress(psutil.Error):
+            return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+        return True
+    with contextlib.suppress(OSError):
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+        return all(_stat(f"{pid}/task/{thread}")[0] in b"TtZX" for thread in threads)
+    return True
 
 
 def _pids() -> list[int]:

@@ -93,10 +93,9 @@ class ChildProcess:
 
     def _fitted(self, cli: FoundCli) -> LaunchSpec:
         """Have prompts repeated where that alone tells which of them a turn has taken up."""
-        if self._spec.replay_user_messages is not None:
+        if Capabilities(cli.version).does("queued prompts are merged") == "yes":
             return self._spec
-        names = Capabilities(cli.version).does("queued prompts are merged") == "yes"
-        return msgspec.structs.replace(self._spec, replay_user_messages=not names)
+        return msgspec.structs.replace(self._spec, replay_user_messages=True)
 
     # --- talking
 

@@ -87,8 +87,8 @@ class LaunchSpec(Struct, frozen=True, kw_only=True):
     # What it tells.
     partial_messages: bool = False
     hook_events: bool = False
-    #: None: where the CLI does not name the prompts of a turn otherwise, and not shown.
-    replay_user_messages: bool | None = None
+    #: Show prompts as the CLI repeats them. (Some are told to in any case: `child` says why.)
+    replay_user_messages: bool = False
     debug_file: StrPath | None = None
 
 
@@ -140,5 +140,5 @@ class LaunchOptions(TypedDict, total=False):
     plugin_dirs: Sequence[StrPath]
     partial_messages: bool
     hook_events: bool
-    replay_user_messages: bool | None
+    replay_user_messages: bool
     debug_file: StrPath | None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Protocol, TypeVar
 
 from .transport import Exit, StopLimits, Stopped, StopStep
@@ -18,6 +18,8 @@ from .tree import Tree
 
 FIRST_LOOK_SECONDS = 0.005
 SLOWEST_LOOK_SECONDS = 0.1
+#: What was killed and is not gone after this is looked for and killed again.
+KILL_AGAIN_SECONDS = 0.5
 
 _T = TypeVar("_T")
 
@@ -54,7 +56,7 @@ class Ladder:
             return await self._descend(mildest)
         except asyncio.CancelledError:
             # The loop itself is being closed: nothing can be waited for any more.
-            self._tree.signal(signal.SIGKILL)
+            self._tree.kill()
             raise
 
     async def _descend(self, mildest: StopStep) -> Stopped:
@@ -67,12 +69,16 @@ class Ladder:
             if number is signal.SIGINT and self._root.exit:
                 continue
             step = "SIGINT" if number is signal.SIGINT else "SIGTERM"
-            self._tree.signal(number)
-            end = min(time.monotonic() + self._limits.signal, self._polite)
-            await self._until(self._tree.is_gone, end)
-        if not self._tree.is_gone():
+            await self._tree.signal(number)
+            await self._gone(self._limits.signal, self._polite)
+        last = self._start + self._limits.total
+        is_gone = self._tree.is_gone()
+        while not is_gone:
             step = "SIGKILL"
-            await self._until(self._is_killed, self._start + self._limits.total)
+            await self._tree.signal(signal.SIGKILL)
+            is_gone = await self._gone(KILL_AGAIN_SECONDS, last)
+            if time.monotonic() >= last:
+                break
         return await self._stopped(step)
 
     async def _looked(self) -> bool:
@@ -82,17 +88,17 @@ class Ladder:
         await asyncio.sleep(0)
         return bool(self._tree.look(since=asked))
 
-    def _is_killed(self) -> bool:
-        if self._tree.is_gone():
-            return True
-        self._tree.signal(signal.SIGKILL)
-        return False
-
-    async def _until(self, done: Callable[[], bool], end: float) -> None:
+    async def _gone(self, limit: float, last: float) -> bool:
+        """Wait until nothing is alive; False if it is not in this time, or at this moment."""
+        end = min(time.monotonic() + limit, last)
         pause = FIRST_LOOK_SECONDS
-        while not done() and time.monotonic() < end:
-            await asyncio.sleep(min(pause, max(0.0, end - time.monotonic())))
+        while not self._tree.is_gone():
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            await asyncio.sleep(min(pause, left))
             pause = min(pause * 1.5, SLOWEST_LOOK_SECONDS)
+        return True
 
     async def _stopped(self, step: StopStep) -> Stopped:
         survivors = tuple(seen.pid for seen in self._tree.alive())

@@ -1,11 +1,13 @@
 """The processes of a launch, wherever they went: found by parentage and by a marker.
 
 A CLI runs its tools in sessions of their own, and `nohup` or a dead parent leaves orphans; but what
-is started inherits the environment, and with it the marker.
+is started inherits the environment, and with it the marker. What has cleared its environment and
+lost its parent before we look is not found: that would take a subreaper.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
@@ -15,8 +17,9 @@ from .census import Look, Seen, look
 
 #: How often to look for a process that is another one each time, or not yet to be known.
 LOOKS = 20
-#: A tree that still grows after so many rounds is not caught in this way.
-FREEZES = 100
+#: How long a tree may take to stand still, and how long to wait before it is asked again.
+FREEZE_SECONDS = 1.0
+PAUSE_SECONDS = 0.001
 
 
 class Tree:
@@ -49,17 +52,37 @@ class Tree:
     def is_gone(self) -> bool:
         return not self.alive() and not self.look()
 
-    def signal(self, number: int) -> None:
+    async def signal(self, number: int) -> None:
         """To all of them at once: what can't fork can't leave a child that nobody finds."""
-        at_once = Look()
-        frozen = 0
-        for _ in range(FREEZES):
-            at_once.again()
-            self._find(at_once)
-            if len(self._known) == frozen:
+        end = time.monotonic() + FREEZE_SECONDS
+        at = Look()
+        while self._freeze(at) and time.monotonic() < end:
+            # A fork that was under way comes to its end before its process stands still.
+            while not self._is_still() and time.monotonic() < end:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(PAUSE_SECONDS)
+        self._send(number)
+
+    def kill(self) -> None:
+        """All that can be found now, without waiting for anything."""
+        at = Look()
+        for _ in range(LOOKS):
+            if not self._freeze(at):
                 break
-            _signal(self._known[frozen:], signal.SIGSTOP)
-            frozen = len(self._known)
+        self._send(signal.SIGKILL)
+
+    def _is_still(self) -> bool:
+        return all(seen.is_still() for seen in self._known)
+
+    def _freeze(self, at: Look) -> bool:
+        """Stop what was not known when it was looked at last: whether that was anything."""
+        is_first = not at.rows
+        known = 0 if is_first else len(self._known)
+        at.again()
+        self._find(at)
+        _signal(self._known[known:], signal.SIGSTOP)
+        return len(self._known) > known
+
+    def _send(self, number: int) -> None:
         _signal(self._known, number)
         if number != signal.SIGKILL:
             _signal(self._known, signal.SIGCONT)

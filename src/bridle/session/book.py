@@ -65,7 +65,9 @@ class TurnBook:
         self._is_new = False
         self._is_closed = False
         self._taps: list[Mailbox] = []
-        self._unprompted: asyncio.Queue[Exchange | None] | None = None
+        self._unprompted: list[asyncio.Queue[Exchange | None]] = []
+        #: What the CLI said in a result that answers nothing: why it will end, perhaps.
+        self.complaint = ""
         self.session_id: str | None = None
 
     @property
@@ -97,12 +99,12 @@ class TurnBook:
             self._taps.remove(mailbox)
 
     def unprompted(self) -> asyncio.Queue[Exchange | None]:
-        """Gets the turns that nobody prompted, from the first call on; None at the end."""
-        if self._unprompted is None:
-            self._unprompted = asyncio.Queue()
-            if self._is_closed:
-                self._unprompted.put_nowait(None)
-        return self._unprompted
+        """Gets the turns that nobody prompted, from now on; None at the end."""
+        queue: asyncio.Queue[Exchange | None] = asyncio.Queue()
+        self._unprompted.append(queue)
+        if self._is_closed:
+            queue.put_nowait(None)
+        return queue
 
     # --- what the CLI says
 
@@ -140,10 +142,11 @@ class TurnBook:
             self._is_running = True
         for uuid in named or ():
             self._join(uuid)
-        if not self._joined and not self._readers and self._unprompted is not None:
-            exchange = Exchange(None, self._unread_bytes)
-            self._readers = [ref(exchange)]
-            self._unprompted.put_nowait(exchange)
+        if not self._joined and not self._readers:
+            for queue in self._unprompted:
+                exchange = Exchange(None, self._unread_bytes)
+                self._readers.append(ref(exchange))
+                queue.put_nowait(exchange)
         return True
 
     def _join(self, uuid: str) -> None:
@@ -181,6 +184,8 @@ class TurnBook:
         ended = [uuid for uuid in named if uuid in self._waiting]
         if not ended and result.origin is None:
             ended = self._joined or list(self._waiting)[:1]
+        if not ended and result.is_error:
+            self.complaint = result.text
         for uuid in ended:
             self._join(uuid)
         self._is_new = True
@@ -229,8 +234,8 @@ class TurnBook:
         self._is_closed = True
         for tap in self._taps:
             tap.close()
-        if self._unprompted is not None:
-            self._unprompted.put_nowait(None)
+        for queue in self._unprompted:
+            queue.put_nowait(None)
 
 
 def _end(reader: Reader, outcome: Outcome, origin: str | None = None) -> None:

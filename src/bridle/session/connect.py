@@ -119,7 +119,7 @@ def connect(
         handshake_seconds=handshake_timeout or _handshake_seconds(spec),
         stop=stop_limits or StopLimits(),
         unread_bytes=unread_limit,
-        shows_replays=bool(spec.replay_user_messages),
+        shows_replays=spec.replay_user_messages,
         on_stderr=on_stderr,
     )
     handlers = Handlers(approver, hooks or Hooks(), servers, elicit, dialog)

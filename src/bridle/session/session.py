@@ -184,7 +184,7 @@ class Session(Controls):
         return Tap(mailbox := self._book.tap(), lambda: self._book.untap(mailbox))
 
     def unprompted(self) -> AsyncIterator[Turn]:
-        """The turns that nobody prompted (a background task's end), from the first call on."""
+        """The turns that nobody prompted (a background task's end), from now on."""
         return turns_in(self._book.unprompted())
 
     async def ask(
@@ -331,8 +331,9 @@ class Session(Controls):
 
     def _how_it_ended(self) -> SessionEnded:
         status = self._transport.exit
+        how = str(status) if status else "closed its output"
         return SessionEnded(
-            str(status) if status else "closed its output",
+            f"{how}, and said: {self._book.complaint}" if self._book.complaint else how,
             exit_code=status.code if status else None,
             signal=status.signal if status else None,
             stderr=self._transport.stderr,

@@ -15,9 +15,11 @@ import msgspec
 from msgspec import Struct, field
 
 from ..errors import InvalidTranscript
+from ..protocol.blocks import ToolUseBlock
 from ..protocol.careful import read_line
 from ..protocol.codec import DECODE_ERRORS
-from ..protocol.messages import Message, User
+from ..protocol.content import tool_results
+from ..protocol.messages import Assistant, Message, User
 from ..protocol.unknown import Unknown
 
 HEAD_SIZE = 256 * 1024
@@ -59,22 +61,54 @@ class Transcript(Struct, frozen=True):
 
     def leaves(self) -> list[StoredEntry]:
         """The last entry of each branch, in the order in which they were written."""
+        groups = self._groups()
         parents = {entry.parent for entry in self.entries}
-        return [entry for entry in self.entries if entry.uuid not in parents]
+        ends: dict[str, StoredEntry] = {}
+        for entry in self.entries:
+            if entry.uuid not in parents:
+                ends[groups[entry.uuid]] = entry
+        # Of tools that ran in parallel only one result has the rest of the conversation below it.
+        going_on = {
+            groups[entry.parent]
+            for entry in self.entries
+            if entry.parent in groups and groups[entry.parent] != groups[entry.uuid]
+        }
+        return [entry for group, entry in ends.items() if group not in going_on]
 
     def branch(self, uuid: str | None = None) -> list[StoredEntry]:
         """From the beginning to one entry; without one, to the entry that was written last."""
         if not self.entries:
             return []
         known = {entry.uuid: entry for entry in self.entries}
-        at = known.get(uuid or self.entries[-1].uuid)
-        if at is None:
+        last = known.get(uuid or self.entries[-1].uuid)
+        if last is None:
             raise InvalidTranscript(f"{self.path} has no entry {uuid}")
         found: dict[str, StoredEntry] = {}
+        at: StoredEntry | None = last
         while at and at.uuid not in found:
             found[at.uuid] = at
             at = known.get(at.parent or "")
-        return list(reversed(found.values()))
+        groups = self._groups()
+        whole = {groups[entry.uuid] for entry in found.values()}
+        if last not in self.leaves():
+            whole.discard(groups[last.uuid])
+        return [e for e in self.entries if e.uuid in found or groups[e.uuid] in whole]
+
+    def _groups(self) -> dict[str, str]:
+        """Entries that belong to one answer of the model: its blocks, and the results of its tools.
+
+        Each block and each result is an entry of its own, and hangs below any of the others.
+        """
+        groups: dict[str, str] = {}
+        parts: dict[str, set[str]] = {}
+        for entry in self.entries:
+            group = groups.get(entry.parent or "", "")
+            # Its message or its tool must be that of what it hangs below: ids alone may repeat.
+            if not parts.get(group, set()) & _answers_to(entry):
+                group = entry.uuid
+            groups[entry.uuid] = group
+            parts.setdefault(group, set()).update(_part_of(entry))
+        return groups
 
     def branches(self) -> list[list[StoredEntry]]:
         """Every branch, from the beginning to its leaf."""
@@ -110,6 +144,25 @@ def read_transcript(
     read = [_entry(line) for line in lines if line.strip()]
     entries = [entry for entry in read if isinstance(entry, StoredEntry)]
     return Transcript(path.stem, path, entries, sum(entry is None for entry in read))
+
+
+def _part_of(entry: StoredEntry) -> set[str]:
+    """What others may refer to: the id of the model's message, and of the tools that it calls."""
+    if not isinstance(entry.message, Assistant):
+        return set()
+    said = entry.message.message
+    return {said.id, *(block.id for block in said.content if isinstance(block, ToolUseBlock))}
+
+
+def _answers_to(entry: StoredEntry) -> set[str]:
+    """What it refers to: its message where it is a block, its tool where it is a result."""
+    match entry.message:
+        case Assistant() as said:
+            return {said.message.id}
+        case User() as said:
+            return {block.tool_use_id for block in tool_results(said)}
+        case _:
+            return set()
 
 
 class _Stored(Struct, rename="camel"):
@@ -181,7 +234,9 @@ def _prompt(stored: _Stored) -> str:
         return ""
     content = said.message.content
     texts = [content] if isinstance(content, str) else [getattr(b, "text", "") for b in content]
-    return " ".join(filter(None, texts))[:500]
+    prompt = " ".join(filter(None, texts))[:500]
+    # Slash commands are stored like prompts, in tags.
+    return "" if prompt.startswith(("<command-", "<local-command-")) else prompt
 
 
 def _projects(config_dir: str | os.PathLike[str] | None) -> Path:
