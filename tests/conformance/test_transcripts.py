@@ -43,6 +43,8 @@ async def test_stored_parallel(lab: Lab) -> None:
     parents = [entries[str(entry.parent)].type for entry in results]
     in_a_row = parents == ["assistant", "user"]
     assert in_a_row or parents == ["assistant", "assistant"]
+    (branch,) = transcript.branches()
+    assert [entry for entry in branch if _is_result(entry)] == results
     lab.saw("the second on the first" if in_a_row else "each on its own call")
 
 
