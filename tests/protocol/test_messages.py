@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bridle.errors import TurnFailed
-from bridle.protocol.messages import Result
+from bridle.protocol.blocks import TextBlock, ThinkingBlock
+from bridle.protocol.messages import ApiMessage, Assistant, Result
 
 
 def test_the_text_of_a_result_is_the_agents_last_words() -> None:
@@ -46,3 +47,8 @@ def test_a_bad_result_raises_with_what_the_cli_said(subtype: str, is_error: bool
 )
 def test_an_interrupted_turn_is_known_on_every_version(result: Result, expected: bool) -> None:
     assert result.is_interrupted is expected
+
+
+def test_the_text_of_an_assistant_is_its_words_alone() -> None:
+    words = [TextBlock("Hel"), ThinkingBlock("hm"), TextBlock("lo.")]
+    assert Assistant(message=ApiMessage(id="m", model="m", content=words)).text == "Hello."  # type: ignore[arg-type]

@@ -315,3 +315,32 @@ async def test_what_the_cli_said_before_it_ended_is_in_the_error(start: StartSes
     cli.end(Exit(code=1))
     with pytest.raises(SessionEnded, match="exited with 1, and said: No conversation found"):
         await session.send("hello")
+
+
+async def test_a_result_that_names_another_prompt_ends_nobodys_turn(start: StartSession) -> None:
+    session, cli = await start()
+    turn = await session.send("1")
+    cli.say(init(names=True), result("not yours", "00000000-0000-4000-8000-0000000000ff"))
+    cli.say(init(uuid_of(turn)), result("yours", uuid_of(turn)))
+    assert await ended(turn) == "yours"
+
+
+async def test_a_tap_that_was_dropped_gathers_nothing(start: StartSession) -> None:
+    session, _ = await start()
+    tap, turns = session.messages(), session.unprompted()
+    assert (len(session._book._taps), len(session._book._unprompted)) == (1, 1)
+    del tap, turns
+    gc.collect()
+    assert (len(session._book._taps), len(session._book._unprompted)) == (0, 0)
+
+
+async def test_an_error_that_is_raised_again_does_not_grow(start: StartSession) -> None:
+    session, cli = await start()
+    turn = await session.send("1")
+    cli.end(Exit(code=1))
+    depths = []
+    for _ in range(3):
+        with pytest.raises(SessionEnded) as caught:
+            await turn.result(LIMIT)
+        depths.append(len(caught.traceback))
+    assert len(set(depths)) == 1

@@ -157,8 +157,9 @@ async def test_when_it_can_be_written_down_again_the_session_goes_on() -> None:
     with pytest.raises(CommitFailed):
         await lost.result(10)
     commit.is_broken = False
+    assert session.is_busy
     turn = await session.send("again")
-    cli.say(init(), result("B"))
+    cli.say(result("A"), init(), result("B"))
     assert (await turn.result(10)).text == "B"
     cli.ask("1", **BASH)
     assert (await cli.answer("1"))["response"]["behavior"] == "allow"
@@ -185,3 +186,73 @@ async def test_one_event_that_can_not_be_routed_does_not_keep_the_next(
     cli.ask("2", **BASH)
     assert (await cli.answer("2"))["response"]["behavior"] == "allow"
     assert "a mistake of ours" in caplog.text
+
+
+async def test_a_commit_that_raises_means_the_same_as_one_that_tells() -> None:
+    class Raising(Failing):
+        def __call__(self, batch: Batch, then: Then) -> None:
+            if self.is_broken:
+                raise OSError("No space left on device")
+            then(batch, None)
+
+    commit, cli = Raising(), MemoryTransport()
+    session = await bridle.connect(transport=cli, commit=commit).__aenter__()
+    turn = await session.send("go")
+    commit.is_broken = True
+    cli.ask("1", **BASH)
+    assert (await cli.answer("1"))["response"]["behavior"] == "deny"
+    cli.end(Exit(code=1))
+    with pytest.raises(SessionEnded):
+        await turn.result(10)
+    await session.stop()
+
+
+async def test_a_commit_that_raises_after_it_told_is_logged_and_routes_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def commit(batch: Batch, then: Then) -> None:
+        then(batch, None)
+        raise OSError("too late")
+
+    cli = MemoryTransport()
+    async with bridle.connect(transport=cli, commit=commit, approver=lambda _: Allow()):
+        cli.ask("1", **BASH)
+        assert (await cli.answer("1"))["response"]["behavior"] == "allow"
+    assert "after it had succeeded" in caplog.text
+
+
+async def test_only_what_was_lost_fails() -> None:
+    session, cli, commit = await broken_session()
+    running, queued = await session.send("1"), await session.send("2")
+    cli.feed(b"not json\n")
+    assert (running.is_done, queued.is_done) == (False, False)
+    cli.say(init(), say("a"))
+    with pytest.raises(CommitFailed):
+        await running.result(10)
+    assert not queued.is_done
+    assert session.is_busy
+    commit.is_broken = False
+    cli.say(result("A"), init(), result("B"))
+    assert (await queued.result(10)).text == "B"
+    await session.stop()
+
+
+async def test_a_lost_result_ends_its_own_turn_and_no_other() -> None:
+    session, cli, commit = await broken_session()
+    one, two = await session.send("1"), await session.send("2")
+    cli.say(init(), result("A"))
+    with pytest.raises(CommitFailed):
+        await one.result(10)
+    commit.is_broken = False
+    cli.say(init(), result("B"))
+    assert (await two.result(10)).text == "B"
+    await session.stop()
+
+
+async def test_a_tap_with_a_gap_says_so() -> None:
+    session, cli, _ = await broken_session()
+    async with session.messages() as tap:
+        cli.say(say("a"))
+        with pytest.raises(CommitFailed):
+            await anext(tap)
+    await session.stop()

@@ -179,3 +179,24 @@ async def test_another_hook_that_fails_errs(start: StartSession) -> None:
 def test_what_is_no_hook_event_is_refused() -> None:
     with pytest.raises(InvalidLaunch, match="no hook event"):
         Hooks().on(dict)  # type: ignore[type-var]
+
+
+async def test_a_pre_tool_use_hook_that_takes_too_long_denies_before_the_cli_gives_up(
+    start: StartSession,
+) -> None:
+    """Old CLIs go on without a hook that timed out, and in bypass mode run the tool."""
+    hooks, cancelled = Hooks(), asyncio.Event()
+
+    @hooks.on(PreToolUse, timeout=0.1)
+    async def slow(_: PreToolUse) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    _, cli = await start(hooks=hooks)
+    call(cli, "bridle-PreToolUse-1", PRE)
+    specific = (await answer(cli))["hookSpecificOutput"]
+    assert specific["permissionDecision"] == "deny"
+    assert "no answer in 0.08 s" in specific["permissionDecisionReason"]
+    assert cancelled.is_set()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import bridle
 from bridle import Allow, CanUseTool, Deny
 from bridle.process.transport import Exit
 from bridle.protocol.control import (
@@ -274,3 +275,44 @@ async def test_a_handler_that_answers_another_requests_answer_is_refused(
     cli.ask("2", **DIALOG)
     assert "elicitation handler failed" in (await cli.answer("1"))["error"]
     assert "dialog handler failed" in (await cli.answer("2"))["error"]
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("a mistake in __str__")
+
+
+def fails_unspeakably(_: object) -> Allow:
+    raise Unspeakable
+
+
+async def fails_unspeakably_later(_: object) -> Allow:
+    raise Unspeakable
+
+
+@pytest.mark.parametrize("approver", [fails_unspeakably, fails_unspeakably_later])
+async def test_an_error_that_can_not_even_be_told_denies(
+    start: StartSession, approver: Any
+) -> None:
+    _, cli = await start(approver=approver)
+    cli.ask("1", **BASH)
+    answer = await decision(cli)
+    assert answer["behavior"] == "deny"
+    assert "Unspeakable" in answer["message"]
+
+
+async def test_a_request_that_is_withdrawn_before_its_approver_began_asks_nobody() -> None:
+    asked: list[object] = []
+
+    async def ask(request: object) -> Allow:
+        asked.append(request)
+        return Allow()
+
+    cli = MemoryTransport()
+    async with bridle.connect(transport=cli, approver=ask) as session:
+        cancel = {"type": "control_cancel_request", "request_id": "1"}
+        cli.say({"type": "control_request", "request_id": "1", "request": BASH}, cancel)
+        await session.mcp_status()
+        assert asked == []
+        assert session._responder._tasks == {}
+    assert cli.answered("1") is None

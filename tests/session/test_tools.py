@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -12,6 +15,7 @@ from msgspec import Meta, Struct
 from bridle import tool
 from bridle.errors import InvalidTool
 from bridle.protocol.blocks import Base64Source, ImageBlock, TextBlock
+from bridle.session.threads import in_thread
 from bridle.session.tools import Tool, ToolServers
 from bridle.testing import MemoryTransport
 
@@ -175,7 +179,10 @@ def unnamed(a: NoSuchType) -> None: ...  # type: ignore[name-defined]  # noqa: F
 def odd(a: MemoryTransport) -> None: ...
 
 
-@pytest.mark.parametrize("function", [star, positional, unnamed, odd, lambda: None, 7])
+def größe() -> None: ...
+
+
+@pytest.mark.parametrize("function", [star, positional, unnamed, odd, größe, lambda: None, 7])
 def test_what_can_be_no_tool_is_refused_when_it_is_offered(function: Any) -> None:
     with pytest.raises(InvalidTool):
         Tool(function)
@@ -230,3 +237,42 @@ async def test_a_withdrawn_call_cancels_its_tool(start: StartSession) -> None:
     cli.say({"type": "control_cancel_request", "request_id": "1"})
     await asyncio.wait_for(cancelled.wait(), 10)
     assert cli.answered("1") is None
+
+
+async def test_a_name_may_have_a_hyphen() -> None:
+    assert await text_of(Tool(add, name="add-up"), a=1) == "3"
+
+
+def test_a_function_in_place_of_a_list_is_told() -> None:
+    with pytest.raises(InvalidTool, match=r"give \[add\]"):
+        ToolServers(add)  # type: ignore[arg-type]
+
+
+def test_a_tool_that_hangs_does_not_hold_up_the_end_of_a_program(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import asyncio, threading\n"
+        "from bridle.session.threads import in_thread\n"
+        "async def main():\n"
+        "    began = asyncio.Event()\n"
+        "    loop = asyncio.get_running_loop()\n"
+        "    def hang():\n"
+        "        loop.call_soon_threadsafe(began.set)\n"
+        "        threading.Event().wait()\n"
+        "    asyncio.ensure_future(in_thread(hang))\n"
+        "    await began.wait()\n"
+        "asyncio.run(main())\n"
+        "print('over')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.stdout == "over\n", done.stderr
+
+
+async def test_what_is_raised_in_a_thread_is_raised_where_it_is_waited_for() -> None:
+    def stop() -> None:
+        raise StopIteration(1)
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await in_thread(stop)

@@ -70,8 +70,10 @@ def watch_exit(pid: int, tell: Tell) -> PidfdWatch | ThreadWatch:
 
 def reap(pid: int, flags: int = getattr(os, "WNOHANG", 0)) -> Exit:
     try:
-        _, status = os.waitpid(pid, flags)
+        reaped, status = os.waitpid(pid, flags)
     except ChildProcessError:
+        return Exit()
+    if reaped != pid:
         return Exit()
     if os.WIFSIGNALED(status):
         return Exit(signal=os.WTERMSIG(status))

@@ -12,9 +12,10 @@ import sys
 from collections import deque
 from collections.abc import Callable
 
+#: What is read of a long line, which is cheap until it is whole.
 READ_SIZE = 64 * 1024
-#: What is asked for while little comes: room that is not used costs more than the read itself.
-SMALL_READ = 8 * 1024
+#: What is read of short ones: as much work in a tick as another session may have to wait for.
+SMALL_READ = 64 * 1024
 #: How many pieces of one long line may be taken in a row. Each is cheap until the line is whole.
 READS_PER_TICK = 16
 LARGE_PIPE = 1024 * 1024
@@ -63,14 +64,10 @@ class OutputPipe:
     def _goes_on(self, data: bytes) -> bool:
         """Whether to read on at once: a long line is being written, and nothing is done with it."""
         is_full = len(data) >= self._size
-        if is_full:
-            self._size = READ_SIZE
-        elif len(data) < SMALL_READ:
-            self._size = SMALL_READ
         if b"\n" in data:
-            self._unbroken = 0
+            self._unbroken, self._size = 0, SMALL_READ
             return False
-        self._unbroken += len(data)
+        self._unbroken, self._size = self._unbroken + len(data), READ_SIZE
         if self._unbroken >= READ_SIZE:
             self._enlarge()
         return is_full

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Raw, Struct, field
 
 from ..errors import TurnFailed
-from .blocks import Block
+from .blocks import Block, TextBlock
 from .unknown import Unknown
 
 SYNTHETIC_MODEL = "<synthetic>"
@@ -61,6 +61,11 @@ class Assistant(Message, tag="assistant", kw_only=True):
     user_message_uuid: str | None = None
     user_message_uuids: list[str] | None = None
     local_command_source: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What it says in words; empty for thoughts and tool calls."""
+        return "".join(b.text for b in self.message.content if isinstance(b, TextBlock))
 
     @property
     def is_synthetic(self) -> bool:

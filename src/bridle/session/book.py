@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TypeAlias
-from weakref import ref
+from weakref import WeakSet, ref
 
 from ..errors import PromptCancelled, TurnFailed
 from ..protocol.content import session_id_of
@@ -45,7 +45,7 @@ class Exchange(Mailbox):
         if isinstance(self._outcome, Result):
             return self._outcome
         assert self._outcome
-        raise self._outcome
+        raise self._outcome.with_traceback(None)
 
 
 #: Weak: what nobody can read any more is not kept for them.
@@ -64,8 +64,9 @@ class TurnBook:
         self._is_running = False
         self._is_new = False
         self._is_closed = False
-        self._taps: list[Mailbox] = []
-        self._unprompted: list[asyncio.Queue[Exchange | None]] = []
+        # Weak as well: whoever has dropped one has no use for what it would gather.
+        self._taps: WeakSet[Mailbox] = WeakSet()
+        self._unprompted: WeakSet[asyncio.Queue[Exchange | None]] = WeakSet()
         #: What the CLI said in a result that answers nothing: why it will end, perhaps.
         self.complaint = ""
         self.session_id: str | None = None
@@ -81,27 +82,21 @@ class TurnBook:
         self._between()
         return exchange
 
-    def forget(self, uuid: str) -> None:
-        """It was not sent after all."""
-        self._waiting.pop(uuid, None)
-        self._between()
-
     def tap(self) -> Mailbox:
         """Gets every message from now on, until `untap`."""
         mailbox = Mailbox(self._unread_bytes)
-        self._taps.append(mailbox)
+        self._taps.add(mailbox)
         if self._is_closed:
             mailbox.close()
         return mailbox
 
     def untap(self, mailbox: Mailbox) -> None:
-        if mailbox in self._taps:
-            self._taps.remove(mailbox)
+        self._taps.discard(mailbox)
 
     def unprompted(self) -> asyncio.Queue[Exchange | None]:
         """Gets the turns that nobody prompted, from now on; None at the end."""
         queue: asyncio.Queue[Exchange | None] = asyncio.Queue()
-        self._unprompted.append(queue)
+        self._unprompted.add(queue)
         if self._is_closed:
             queue.put_nowait(None)
         return queue
@@ -121,8 +116,9 @@ class TurnBook:
             exchange = reader()
             if exchange is not None:
                 exchange.put(event)
-        for tap in self._taps:
-            tap.put(event)
+        if self._taps:
+            for tap in self._taps:
+                tap.put(event)
 
     def _learn_id(self, message: Message | Unknown) -> None:
         session_id = session_id_of(message)
@@ -180,10 +176,7 @@ class TurnBook:
     def _resulted(self, event: MessageReceived) -> bool:
         result = event.message
         assert isinstance(result, Result)
-        named = result.user_message_uuids or [result.user_message_uuid or ""]
-        ended = [uuid for uuid in named if uuid in self._waiting]
-        if not ended and result.origin is None:
-            ended = self._joined or list(self._waiting)[:1]
+        ended = self._answered_by(result)
         if not ended and result.is_error:
             self.complaint = result.text
         for uuid in ended:
@@ -193,6 +186,13 @@ class TurnBook:
         self._deliver(event)
         self._finish(ended, result, result.origin.kind if result.origin else None)
         return False
+
+    def _answered_by(self, result: Result) -> list[str]:
+        """The prompts that a result answers. One that names others answers none of ours."""
+        named = result.user_message_uuids or [result.user_message_uuid or ""]
+        if any(named):
+            return [uuid for uuid in named if uuid in self._waiting]
+        return [] if result.origin else self._joined or list(self._waiting)[:1]
 
     def _unknown(self, event: MessageReceived) -> bool:
         unknown = event.message
@@ -221,16 +221,31 @@ class TurnBook:
         if not self._is_running:
             self._readers = list(self._waiting.values())[:1]
 
-    def fail(self, error: BaseException) -> None:
-        """No result will come any more."""
+    def lose(self, event: MessageReceived, error: BaseException) -> None:
+        """A message that nobody may see: whose it was is told, and turns begin and end with it."""
+        match event.message:
+            case Init():
+                self._began(event)
+            case Result() as result:
+                for uuid in self._answered_by(result):
+                    self._join(uuid)
+        readers = list(self._readers)
+        match event.message:
+            case Result() as result:
+                self._finish(self._answered_by(result), error, None)
+            case Unknown(type="result"):
+                self._finish(self._joined or list(self._waiting)[:1], error, None)
+        for reader in readers:
+            _end(reader, error)
+        for tap in self._taps:
+            tap.close(error)
+
+    def close(self, error: BaseException) -> None:
+        """Nothing at all will come any more."""
         for reader in (*self._waiting.values(), *self._readers):
             _end(reader, error)
         self._waiting, self._joined, self._readers = {}, [], []
         self._is_running = False
-
-    def close(self, error: BaseException) -> None:
-        """Nothing at all will come any more."""
-        self.fail(error)
         self._is_closed = True
         for tap in self._taps:
             tap.close()

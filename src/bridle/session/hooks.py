@@ -11,6 +11,8 @@ Owns the registration and what a function may answer; calling it is the responde
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
@@ -18,13 +20,18 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ..errors import InvalidLaunch
 from ..protocol.capabilities import Capabilities
+from ..protocol.control import HookCallback
 from ..protocol.hook_outputs import AsyncHookOutput, HookOutput, SpecificOutput
-from ..protocol.hooks import HookEvent, HookInput, HookMatcher, KnownHookInput
+from ..protocol.hooks import PRE_TOOL_USE, HookEvent, HookInput, HookMatcher, KnownHookInput
 from ..protocol.unknown import Unknown
 
 #: What a hook may answer. None says nothing; an output of one event is put into a `HookOutput`.
 HookAnswer: TypeAlias = HookOutput | AsyncHookOutput | SpecificOutput | None
 OnFailure: TypeAlias = Literal["continue", "block"]
+
+#: How long a CLI waits for a hook that was registered without a timeout, and how much earlier we
+#: give up.
+DEFAULT_SECONDS, MARGIN_SECONDS = 600.0, 5.0
 
 _H = TypeVar("_H", bound=HookInput)
 Hook: TypeAlias = Callable[[_H], HookAnswer | Awaitable[HookAnswer]]
@@ -88,15 +95,29 @@ class Hooks:
             found.setdefault(hook.event, []).append(matcher)
         return found or None
 
-    def call(self, callback_id: str, told: HookInput | Unknown) -> Any:
+    def call(self, request: HookCallback) -> Any:
         """What the function gives: an answer, or something to wait for. Raises what it raises."""
-        hook = self._registered.get(callback_id)
+        hook, told = self._registered.get(request.callback_id), request.input
         if hook is None:
-            raise LookupError(f"no hook is registered as {callback_id!r}")
+            raise LookupError(f"no hook is registered as {request.callback_id!r}")
         if not isinstance(told, hook.kind):
             reason = told.reason if isinstance(told, Unknown) else type(told).__name__
             raise TypeError(f"a {hook.event} hook was told what it can't read: {reason}")
-        return hook.call(told)
+        given = hook.call(told)
+        if hook.event == PRE_TOOL_USE and inspect.isawaitable(given):
+            return _in_time(given, hook.timeout)
+        return given
+
+
+async def _in_time(given: Awaitable[Any], timeout: float | UnsetType) -> Any:
+    """Before the CLI loses patience: old ones would then go on as if there were no hook."""
+    patience = DEFAULT_SECONDS if isinstance(timeout, UnsetType) else timeout
+    limit = patience - min(MARGIN_SECONDS, patience / 5)
+    try:
+        async with asyncio.timeout(limit):
+            return await given
+    except TimeoutError as error:
+        raise TimeoutError(f"no answer in {limit:g} s") from error
 
 
 def hook_output(answer: object) -> HookOutput | AsyncHookOutput:

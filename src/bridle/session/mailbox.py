@@ -100,7 +100,7 @@ class Mailbox:
                 return message
             if self._is_closed:
                 if self._error:
-                    raise self._error
+                    raise self._error.with_traceback(None)
                 raise StopAsyncIteration
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from ..errors import ConnectionEnded, InvalidAnswer, NotPending
+from ..errors import ConnectionEnded, InvalidAnswer, NotPending, words_of
 from ..protocol.connection import Connection
 from ..protocol.control import (
     Answer,
@@ -64,10 +64,12 @@ class Responder:
         self._connection = connection
         self._handlers = handlers
         self._write = write
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[str, tuple[asyncio.Task[None], Awaitable[Any]]] = {}
 
     def take(self, event: RequestReceived) -> None:
         """A request: answered now, or by a task that it owns."""
+        if not self._is_open(event):
+            return
         try:
             given = self._ask(event.request)
             if given.__class__ is Allow:
@@ -81,9 +83,9 @@ class Responder:
             self.refuse(event, _why(event.request, error))
 
     def withdraw(self, request_id: str) -> None:
-        task = self._tasks.pop(request_id, None)
-        if task:
-            task.cancel()
+        waiting = self._tasks.pop(request_id, None)
+        if waiting:
+            _cancel(*waiting)
 
     def refuse(self, event: Asked, reason: str) -> None:
         """Say no, and why; nothing is written for a request that is settled already."""
@@ -98,14 +100,16 @@ class Responder:
     def unreadable(self, event: RequestUnreadable) -> None:
         self.refuse(event, event.reason)
 
-    def cancel_all(self) -> None:
-        for task in self._tasks.values():
-            task.cancel()
+    def cancel_all(self) -> list[asyncio.Task[None]]:
+        """Cancel what waits."""
+        waiting, self._tasks = list(self._tasks.values()), {}
+        for task, given in waiting:
+            _cancel(task, given)
+        return [task for task, _ in waiting]
 
     async def close(self) -> None:
         """Cancel what waits, and see it end."""
-        tasks = list(self._tasks.values())
-        self.cancel_all()
+        tasks = self.cancel_all()
         if tasks:
             await asyncio.wait(tasks, timeout=1.0)
 
@@ -122,7 +126,7 @@ class Responder:
             return handlers.approver(request) if handlers.approver else Deny(NO_APPROVER)
         match request:
             case HookCallback():
-                return handlers.hooks.call(request.callback_id, request.input)
+                return handlers.hooks.call(request)
             case McpMessage():
                 return handlers.tools.handle(request.server_name, request.message)
             case ElicitationRequest():
@@ -139,7 +143,7 @@ class Responder:
         else:
             task = loop.create_task(answering)
         if not task.done():
-            self._tasks[event.request_id] = task
+            self._tasks[event.request_id] = (task, given)
 
     async def _answer_later(self, event: RequestReceived, given: Awaitable[Any]) -> None:
         try:
@@ -161,6 +165,13 @@ class Responder:
         except (NotPending, ConnectionEnded):
             return
         self._write(line)
+
+
+def _cancel(task: asyncio.Task[None], given: Awaitable[Any]) -> None:
+    task.cancel()
+    if isinstance(given, CoroutineType) and inspect.getcoroutinestate(given) == "CORO_CREATED":
+        # It had no time to begin: nobody will wait for it any more.
+        given.close()
 
 
 def _fitting(request: InboundRequest, given: Any) -> Answer:
@@ -186,9 +197,7 @@ def _why(request: InboundRequest, error: Exception) -> str:
         ElicitationRequest: "the elicitation handler failed",
         UserDialogRequest: "the dialog handler failed",
     }[type(request)]
-    detail = (
-        error.reason if isinstance(error, InvalidAnswer) else f"{type(error).__name__}: {error}"
-    )
+    detail = error.reason if isinstance(error, InvalidAnswer) else words_of(error)
     return f"Bridle denied this: {who}: {detail}"
 
 

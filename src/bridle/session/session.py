@@ -20,6 +20,7 @@ from ..errors import (
     SessionClosed,
     SessionEnded,
     UnreadableAnswer,
+    words_of,
 )
 from ..ids import new_token, new_uuid
 from ..process.stop import uncancelled
@@ -93,6 +94,7 @@ class Session(Controls):
         self._info: Initialized | None = None
         self._mode: str | None = None
         self._end: SessionEnded | None = None
+        self._routed: Batch = ()
         self._stopping: asyncio.Task[Stopped] | None = None
 
     # --- what is known
@@ -137,6 +139,7 @@ class Session(Controls):
 
     async def start(self) -> None:
         """Start the CLI and shake hands; what is sent before it answers is queued."""
+        self._check_open()
         await self._transport.start(self)
         self._connection.capabilities = self.capabilities.learn(self._transport.version)
         self._options.initialize.hooks = self._handlers.hooks.matchers(self.capabilities)
@@ -252,7 +255,7 @@ class Session(Controls):
 
     def _check_open(self) -> None:
         if self._end:
-            raise self._end
+            raise self._end.with_traceback(None)
         if self._stopping:
             raise SessionClosed("the session was stopped")
         if self._connection.is_ended:
@@ -265,7 +268,7 @@ class Session(Controls):
             self._options.log.received(data)
         events = self._connection.receive(data)
         if events:
-            self._commit(events, self._route)
+            self._hand_over(events)
 
     def complained(self, text: str) -> None:
         if self._options.log:
@@ -277,7 +280,16 @@ class Session(Controls):
                 _log.exception("on_stderr failed")
 
     def ended(self) -> None:
-        self._commit(self._connection.receive_eof(), self._route)
+        self._hand_over(self._connection.receive_eof())
+
+    def _hand_over(self, batch: Batch) -> None:
+        try:
+            self._commit(batch, self._route)
+        except Exception as error:  # noqa: BLE001 - it should have told, but it means the same
+            if self._routed is batch:
+                _log.exception("the commit failed after it had succeeded")
+            else:
+                self._route(batch, error)
 
     def _write(self, line: bytes) -> None:
         if self._options.log:
@@ -287,6 +299,7 @@ class Session(Controls):
     # --- routing
 
     def _route(self, batch: Batch, error: BaseException | None) -> None:
+        self._routed = batch
         if error:
             self._not_committed(batch, error)
             return
@@ -349,18 +362,22 @@ class Session(Controls):
 
     def _not_committed(self, batch: Batch, error: BaseException) -> None:
         """What is not written down must not be acted on: deny, and tell whoever waits."""
-        failure = CommitFailed(f"what the CLI said could not be written down: {error}")
+        failure = CommitFailed(f"what the CLI said could not be written down: {words_of(error)}")
         failure.__cause__ = error
         for event in batch:
             match event:
+                case MessageReceived():
+                    self._book.lose(event, failure)
                 case RequestReceived() | RequestUnreadable():
                     self._responder.refuse(event, f"Bridle denied this: {failure}")
                 case RequestWithdrawn(request_id=request_id):
                     self._responder.withdraw(request_id)
+                case ResponseReceived(request_id=request_id):
+                    waiter = self._answers.pop(request_id, None)
+                    if waiter and not waiter.done():
+                        waiter.set_exception(failure)
                 case StreamEnded():
                     self._has_ended()
-        self._fail_all(failure)
-        self._book.fail(failure)
 
 
 _TELL_MODE = frozenset({Init, Status})

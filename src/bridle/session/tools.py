@@ -6,8 +6,9 @@ methods of MCP that a CLI calls. No port, no token: the traffic comes over the c
 
 from __future__ import annotations
 
-import asyncio
+import functools
 import inspect
+import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, overload
@@ -15,8 +16,9 @@ from typing import Any, TypeAlias, overload
 import msgspec
 from msgspec import Struct
 
-from ..errors import InvalidTool
+from ..errors import InvalidTool, words_of
 from ..protocol.blocks import Base64Source, ImageBlock, TextBlock
+from .threads import in_thread
 
 #: The name under which tools are served when none is given: `mcp__tools__NAME` for the model.
 DEFAULT_SERVER = "tools"
@@ -42,8 +44,11 @@ class Tool:
         self.name: str = name or str(getattr(function, "__name__", ""))
         self.description = description or inspect.getdoc(function) or ""
         self.read_only = read_only
-        if not self.name.isidentifier():
-            raise InvalidTool(f"{function!r} has no name that a tool could have: give it one")
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", self.name):
+            raise InvalidTool(
+                f"{self.name or function!r} can't be the name of a tool: give it one of letters, "
+                "digits, _ and -, with @bridle.tool(name=…)"
+            )
         self._arguments = _arguments(function, self.name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -66,12 +71,10 @@ class Tool:
             if inspect.iscoroutinefunction(self.function):
                 value = await self.function(**named)
             else:
-                # In a thread, so that a slow one holds nobody up.
-                value = await asyncio.to_thread(self.function, **named)
+                value = await in_thread(functools.partial(self.function, **named))
             return {"content": _content(value), "isError": False}
         except Exception as error:  # noqa: BLE001 - it is the model's to deal with
-            text = f"{type(error).__name__}: {error}"
-            return {"content": [{"type": "text", "text": text}], "isError": True}
+            return {"content": [{"type": "text", "text": words_of(error)}], "isError": True}
 
 
 @overload
@@ -102,6 +105,8 @@ class ToolServers:
     """The tools of a session, by the server that the CLI knows them under."""
 
     def __init__(self, tools: Tools) -> None:
+        if callable(tools):
+            raise InvalidTool(f"tools is a list: give [{getattr(tools, '__name__', 'function')}]")
         groups = tools if isinstance(tools, Mapping) else {DEFAULT_SERVER: tools} if tools else {}
         self._servers = {name: _by_name(name, group) for name, group in groups.items()}
 
