@@ -13,7 +13,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .errors import BridleError
+from .errors import (
+    BridleError,
+    CliNotFound,
+    ControlFailed,
+    NotSupported,
+    RequestTimedOut,
+    SessionEnded,
+    TurnFailed,
+)
 
 __version__ = "0.1.0"
 
@@ -70,18 +78,24 @@ __all__ = [
     "Assistant",
     "BridleError",
     "CanUseTool",
+    "CliNotFound",
+    "ControlFailed",
     "Deny",
     "HookOutput",
     "Hooks",
     "LaunchSpec",
     "Message",
+    "NotSupported",
+    "RequestTimedOut",
     "Result",
     "Session",
+    "SessionEnded",
     "StopLimits",
     "Stopped",
     "StoredSession",
     "Transcript",
     "Turn",
+    "TurnFailed",
     "Unknown",
     "User",
     "__version__",

@@ -194,7 +194,6 @@ def test_the_environment_has_its_layers() -> None:
         "B": "given",
         "DISABLE_AUTOUPDATER": "1",
         "CLAUDE_CODE_ENTRYPOINT": "given",
-        "NPM_CONFIG_LOGLEVEL": "error",
         "PATH": os.defpath,
         MARKER: "l1",
     }

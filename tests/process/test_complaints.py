@@ -74,7 +74,7 @@ async def test_nothing_but_blanks_and_colours_is_not_told() -> None:
     assert told.texts == []
 
 
-async def test_only_the_end_is_kept_and_told() -> None:
+async def test_only_the_end_is_kept_but_all_of_it_is_told() -> None:
     complaints = Complaints(told := Told())
     for number in range(100):
         complaints.add(b"%04d" % number * 1024)
@@ -82,7 +82,8 @@ async def test_only_the_end_is_kept_and_told() -> None:
     kept = "".join(f"{number:04d}" * 1024 for number in range(84, 100))
     assert len(kept) == TAIL_SIZE == 64 * 1024
     assert complaints.tail == kept
-    assert told.texts == [kept]
+    assert "".join(told.texts) == "".join(f"{number:04d}" * 1024 for number in range(100))
+    assert max(map(len, told.texts)) <= TAIL_SIZE
 
 
 async def test_bytes_that_are_no_text_are_survived() -> None:
@@ -119,3 +120,14 @@ async def test_the_lines_of_a_child_are_told_as_one_event_while_it_lives(
     await heard.until(lambda: bool(heard.complaints))
     assert child.exit is None
     assert heard.complaints == ["warning 1\nwarning 2\nwarning 3\n"]
+
+
+async def test_a_group_ends_with_a_whole_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridle.process.complaints.GROUP_SECONDS", 0.01)
+    complaints = Complaints(told := Told())
+    complaints.add(b"one\ntwo: caf" + b"\xc3")
+    await asyncio.wait_for(told.came.wait(), LIMIT)
+    told.came.clear()
+    complaints.add(b"\xa9\n")
+    await asyncio.wait_for(told.came.wait(), LIMIT)
+    assert told.texts == ["one\n", "two: caf\u00e9\n"]

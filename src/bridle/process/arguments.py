@@ -136,7 +136,6 @@ def cli_environment(spec: LaunchSpec, inherited: Mapping[str, str], launch: str)
     ours = {
         "DISABLE_AUTOUPDATER": "1",
         "CLAUDE_CODE_ENTRYPOINT": spec.entrypoint,
-        "NPM_CONFIG_LOGLEVEL": "error",
     }
     if spec.file_checkpointing:
         ours["CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"] = "1"
@@ -151,8 +150,10 @@ def cli_environment(spec: LaunchSpec, inherited: Mapping[str, str], launch: str)
         env.pop(name, None)
     env.setdefault("PATH", os.defpath)
     for name, value in env.items():
-        if not name or "=" in name or "\0" in name + value:
+        if not name or "=" in name or "\0" in f"{name}{value}":
             raise InvalidLaunch(f"not a variable of an environment: {name!r}")
+        if not isinstance(value, str):
+            raise InvalidLaunch(f"the variable {name} must be text, not {value!r}")
     # An agent that runs below another one belongs to both.
     above = inherited.get(MARKER)
     return {**env, MARKER: f"{above}/{launch}" if above else launch}

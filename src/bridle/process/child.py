@@ -83,7 +83,9 @@ class ChildProcess:
         cli = self.find()
         self._receiver = receiver
         self.argv = (*self._spec.containment, *cli.command, *cli_arguments(self._fitted(cli)))
-        self._process = process = spawn(self.argv, self._env, self._spec.cwd)
+        # npm would else write its news where the CLI's last words are looked for.
+        npm = {"NPM_CONFIG_LOGLEVEL": "error"} if cli.source in ("npx", "router") else {}
+        self._process = process = spawn(self.argv, {**npm, **self._env}, self._spec.cwd)
         self._input = InputPipe(process.stdin)
         self._output = OutputPipe(process.stdout, receiver.received, self._over)
         self._errors = OutputPipe(process.stderr, self._complaints.add, self._complaints.flush)

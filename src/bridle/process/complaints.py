@@ -35,18 +35,31 @@ class Complaints:
 
     def add(self, data: bytes) -> None:
         self._tail = _last(self._tail + data)
-        self._untold = _last(self._untold + data)
+        self._untold += data
+        if len(self._untold) >= TAIL_SIZE:
+            self._tell_lines()
+            return
         if self._timer is None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(GROUP_SECONDS, self.flush)
+            self._timer = loop.call_later(GROUP_SECONDS, self._tell_lines)
 
     def flush(self) -> None:
         """Tell what was not told yet."""
+        self._tell_to(len(self._untold))
+
+    def _tell_lines(self) -> None:
+        """Whole ones; what has none, and was there the last time, is told as it is."""
+        whole = self._untold.rfind(b"\n") + 1
+        self._tell_to(whole or len(self._untold))
+        if self._untold:
+            self.add(b"")
+
+    def _tell_to(self, end: int) -> None:
         if self._timer:
             self._timer.cancel()
             self._timer = None
-        text = _text(self._untold)
-        self._untold.clear()
+        told, self._untold = self._untold[:end], self._untold[end:]
+        text = _text(told)
         if text.strip():
             self._tell(text)
 

@@ -6,6 +6,7 @@ start anything. Only where the disk tells nothing is the program asked (`version
 
 from __future__ import annotations
 
+import logging
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,8 @@ from ..protocol.capabilities import TESTED_VERSIONS, parse_version
 from .spec import LaunchSpec
 
 Source: TypeAlias = Literal["explicit", "BRIDLE_CLAUDE", "PATH", "router", "npx"]
+
+_log = logging.getLogger("bridle.process")
 
 VARIABLE = "BRIDLE_CLAUDE"
 PACKAGE = "@anthropic-ai/claude-code"
@@ -57,6 +60,9 @@ def find_cli(spec: LaunchSpec, env: Mapping[str, str]) -> FoundCli:
     if found:
         return FoundCli((found,), "PATH", version_on_disk(found))
     npx = _npx(env, "to run Claude Code without installing it")
+    _log.warning(
+        "no claude on the PATH: npx runs %s@%s, which it may have to fetch", PACKAGE, PINNED
+    )
     return FoundCli((npx, "-y", f"{PACKAGE}@{PINNED}"), "npx", PINNED)
 
 

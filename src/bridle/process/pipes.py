@@ -12,10 +12,12 @@ import sys
 from collections import deque
 from collections.abc import Callable
 
-#: What is read of a long line, which is cheap until it is whole.
 READ_SIZE = 64 * 1024
-#: What is read of short ones: as much work in a tick as another session may have to wait for.
-SMALL_READ = 64 * 1024
+#: What is asked for while little comes: room that is not used costs more than the read itself.
+SMALL_READ = 8 * 1024
+#: How much of whole lines is given in one tick: what another session may have to wait for. To read
+#: no more than that would be fair too, and wake the writer four times as often.
+SLICE = 16 * 1024
 #: How many pieces of one long line may be taken in a row. Each is cheap until the line is whole.
 READS_PER_TICK = 16
 LARGE_PIPE = 1024 * 1024
@@ -35,6 +37,9 @@ class OutputPipe:
         self._is_large = False
         self._size = SMALL_READ
         self._unbroken = 0
+        #: What was read and not yet given.
+        self._held = b""
+        self._is_giving = False
         #: How much to read yet, once the child is gone.
         self._left: int | None = None
         self._loop = asyncio.get_running_loop()
@@ -45,6 +50,8 @@ class OutputPipe:
         return self._fd >= 0
 
     def _readable(self) -> None:
+        if self._is_giving:
+            return
         for _ in range(READS_PER_TICK):
             if self._fd < 0:
                 return
@@ -57,17 +64,35 @@ class OutputPipe:
             if not data:
                 self._over()
                 return
+            goes_on = self._goes_on(data)
+            if len(data) > SLICE and not goes_on:
+                self._held, self._is_giving = data, True
+                self._give()
+                return
             self._take(data)
-            if not self._goes_on(data):
-                break
+            if not goes_on:
+                return
+
+    def _give(self) -> None:
+        """The next slice of what was read, up to the end of a line if there is one."""
+        data = self._held
+        if not data or self._fd < 0:
+            self._is_giving = False
+            return
+        end = data.rfind(b"\n", 0, SLICE) + 1 or SLICE
+        self._held = data[end:]
+        # Before anything is told, because whoever is told may fail.
+        self._loop.call_soon(self._give)
+        self._take(data[:end])
 
     def _goes_on(self, data: bytes) -> bool:
         """Whether to read on at once: a long line is being written, and nothing is done with it."""
         is_full = len(data) >= self._size
+        self._size = READ_SIZE if is_full or len(data) >= SMALL_READ else SMALL_READ
         if b"\n" in data:
-            self._unbroken, self._size = 0, SMALL_READ
+            self._unbroken = 0
             return False
-        self._unbroken, self._size = self._unbroken + len(data), READ_SIZE
+        self._unbroken += len(data)
         if self._unbroken >= READ_SIZE:
             self._enlarge()
         return is_full
@@ -93,7 +118,10 @@ class OutputPipe:
             self._readable()
 
     def drain(self) -> None:
-        """Take what is there now."""
+        """Take what is there now, at once."""
+        held, self._held = self._held, b""
+        if held:
+            self._take(held)
         if self._fd >= 0 and (size := _unread(self._fd)):
             self._take(os.read(self._fd, size))
 

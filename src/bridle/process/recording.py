@@ -42,6 +42,29 @@ class Entry(Struct, omit_defaults=True):
         return msgspec.json.decode(self.msg) if self.msg else None
 
 
+class WholeLines:
+    """Lines as they are, from bytes in any pieces; a line in many pieces is joined once."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def add(self, data: bytes) -> list[bytes]:
+        """The lines that these bytes complete."""
+        *lines, half = data.split(b"\n")
+        if lines:
+            lines[0] = b"".join((*self._pieces, lines[0]))
+            self._pieces.clear()
+        if half:
+            self._pieces.append(half)
+        return lines
+
+    def rest(self) -> bytes:
+        """What has no newline yet; it is then forgotten."""
+        half = b"".join(self._pieces)
+        self._pieces.clear()
+        return half
+
+
 class Recorder:
     """Writes a recording while it is open; each entry is on disk as soon as it is written."""
 
@@ -50,7 +73,7 @@ class Recorder:
         self._mode: Literal["ab", "wb"] = "ab" if append else "wb"
         self._start = time.monotonic()
         self._file: IO[bytes] | None = None
-        self._halves: dict[Direction, bytes] = {"in": b"", "out": b""}
+        self._halves: dict[Direction, WholeLines] = {"in": WholeLines(), "out": WholeLines()}
 
     def __enter__(self) -> Self:
         try:
@@ -86,7 +109,7 @@ class Recorder:
 
     def end_of(self, direction: Direction) -> None:
         """No more bytes will come this way."""
-        half, self._halves[direction] = self._halves[direction], b""
+        half = self._halves[direction].rest()
         if half:
             self._write(_entry(self._now(), direction, half, torn=True))
 
@@ -97,9 +120,7 @@ class Recorder:
         self._write(Entry(self._now(), direction, Raw(msgspec.json.encode(value))))
 
     def _wire(self, direction: Direction, data: bytes) -> None:
-        *lines, half = (self._halves[direction] + data).split(b"\n")
-        self._halves[direction] = half
-        for line in lines:
+        for line in self._halves[direction].add(data):
             self._write(_entry(self._now(), direction, line))
 
     def _now(self) -> float:

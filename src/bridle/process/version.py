@@ -10,13 +10,14 @@ from typing import TypeAlias
 
 import msgspec
 
+from .arguments import MARKER
 from .exits import watch_exit
 from .find import FoundCli, version_in
 from .pipes import OutputPipe
 from .spawn import spawn
 from .transport import Exit
 
-LIMIT_SECONDS = 20.0
+LIMIT_SECONDS = 10.0
 
 Program: TypeAlias = tuple[str, int, int]
 
@@ -53,7 +54,9 @@ async def _ask_once(program: Program, env: dict[str, str]) -> str:
     """Fifty sessions that start at once ask once; whoever is cancelled, the others learn it."""
     task = _asking.get(program)
     if task is None or task.get_loop() is not asyncio.get_running_loop():
-        task = _asking[program] = asyncio.ensure_future(_output([program[0], "--version"], env))
+        # Not as a part of this launch: others wait for the answer too.
+        own = {name: value for name, value in env.items() if name != MARKER}
+        task = _asking[program] = asyncio.ensure_future(_output([program[0], "--version"], own))
         task.add_done_callback(lambda _: _asking.pop(program, None))
     return await asyncio.shield(task)
 

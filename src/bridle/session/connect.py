@@ -111,6 +111,7 @@ def connect(
     Without an approver every tool that the CLI asks about is denied. The keywords that are not
     named here are the fields of `LaunchSpec`; docs/sessions.md explains them all.
     """
+    _check_handlers(approver, hooks, elicit, dialog, on_stderr)
     spec = _spec(launch, is_launched=transport is None)
     servers = ToolServers(tools)
     options = SessionOptions(
@@ -152,6 +153,15 @@ def run_sync(
 ) -> Result:
     """`run` for scripts that have no event loop."""
     return asyncio.run(run(prompt, on_message=on_message, **options))
+
+
+def _check_handlers(approver: object, hooks: object, *functions: object) -> None:
+    """What would only fail when it is needed is told now."""
+    for given in (approver, *functions):
+        if given is not None and not callable(given):
+            raise TypeError(f"{given!r} is no function, and must be one to be asked")
+    if not isinstance(hooks, Hooks | None):
+        raise TypeError(f"hooks is a bridle.Hooks, not {hooks!r}")
 
 
 def _hello(servers: ToolServers, agents: Mapping[str, Agent] | None) -> Initialize:

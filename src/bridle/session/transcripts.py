@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -22,7 +23,10 @@ from ..protocol.content import tool_results
 from ..protocol.messages import Assistant, Message, User
 from ..protocol.unknown import Unknown
 
-HEAD_SIZE = 256 * 1024
+#: Where the first prompt and the folder stand, if anywhere.
+HEAD_LINES = 200
+#: The CLI cuts a long name somewhere behind this, and adds a word that tells it from others.
+SURE_OF_NAME = 150
 SUBAGENT = "agent-"
 
 
@@ -120,8 +124,8 @@ def list_sessions(
 ) -> list[StoredSession]:
     """The stored sessions of a folder, the newest first."""
     here = Path(cwd).resolve()
-    folder = _projects(config_dir) / _name_of(here)
-    found = [one for path in folder.glob("*.jsonl") if (one := _listed(path, here))]
+    paths = (path for folder in _folders(here, config_dir) for path in folder.glob("*.jsonl"))
+    found = [one for path in paths if (one := _listed(path, here))]
     return sorted(found, key=lambda one: one.modified, reverse=True)
 
 
@@ -134,7 +138,9 @@ def read_transcript(
     if isinstance(session, StoredSession):
         path = session.path
     elif isinstance(session, str) and re.fullmatch(r"[\w-]+", session):
-        path = _projects(config_dir) / _name_of(Path(cwd).resolve()) / f"{session}.jsonl"
+        folders = _folders(Path(cwd).resolve(), config_dir)
+        paths = [folder / f"{session}.jsonl" for folder in folders]
+        path = next((path for path in paths if path.exists()), paths[0])
     else:
         path = Path(session)
     try:
@@ -201,24 +207,25 @@ def _entry(line: bytes) -> StoredEntry | bool | None:
 def _listed(path: Path, here: Path) -> StoredSession | None:
     if path.name.startswith(SUBAGENT):
         return None
+    cwd, prompt, is_empty = None, "", True
     try:
         status = path.stat()
         with path.open("rb") as file:
-            head = file.read(HEAD_SIZE)
+            for stored in _heads(file):
+                is_empty = False
+                cwd, prompt = cwd or stored.cwd, prompt or _prompt(stored)
+                if cwd and prompt:
+                    break
     except OSError:
         return None
     # Different folders may share a name on disk (`a.b`, `a-b`): what was written down decides.
-    stored = list(_heads(head))
-    cwd = next((one.cwd for one in stored if one.cwd), None)
-    if not stored or (cwd and Path(cwd).resolve() != here):
+    if is_empty or (cwd and Path(cwd).resolve() != here):
         return None
-    prompts = (_prompt(one) for one in stored)
-    prompt = next((text for text in prompts if text), "")
     return StoredSession(path.stem, path, status.st_mtime, status.st_size, cwd, prompt)
 
 
-def _heads(head: bytes) -> Iterator[_Stored]:
-    for line in head.split(b"\n"):
+def _heads(lines: Iterable[bytes]) -> Iterator[_Stored]:
+    for line in islice(lines, HEAD_LINES):
         try:
             yield _STORED.decode(line)
         except DECODE_ERRORS:
@@ -244,5 +251,10 @@ def _projects(config_dir: str | os.PathLike[str] | None) -> Path:
     return (Path(given) if given else Path.home() / ".claude") / "projects"
 
 
-def _name_of(folder: Path) -> str:
-    return re.sub(r"[^A-Za-z0-9]", "-", str(folder))
+def _folders(cwd: Path, config_dir: str | os.PathLike[str] | None) -> list[Path]:
+    """Where the sessions of a folder may be."""
+    name = re.sub(r"[^A-Za-z0-9]", "-", str(cwd))
+    projects = _projects(config_dir)
+    if len(name) <= SURE_OF_NAME:
+        return [projects / name]
+    return [projects / name, *sorted(projects.glob(f"{name[:SURE_OF_NAME]}*"))]

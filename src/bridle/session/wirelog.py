@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ..errors import InvalidLaunch, InvalidScript
-from ..process.recording import Recorder
+from ..process.recording import Recorder, WholeLines
 
 Direction: TypeAlias = Literal["in", "out"]
 #: Is given each line as it was on the wire: `in` is what we wrote, `out` what the CLI wrote.
@@ -26,7 +26,7 @@ class WireLog:
 
     def __init__(self, target: str | os.PathLike[str] | LineLog) -> None:
         self._call = target if callable(target) else None
-        self._half = b""
+        self._lines = WholeLines()
         self._recorder: Recorder | None = None
         if not callable(target):
             self._recorder = Recorder(Path(target), append=True)
@@ -40,8 +40,7 @@ class WireLog:
             if self._recorder:
                 self._recorder.received(data)
             elif self._call:
-                *lines, self._half = (self._half + data).split(b"\n")
-                for line in lines:
+                for line in self._lines.add(data):
                     self._call("out", line)
         except Exception as error:  # noqa: BLE001 - a full disk, a mistake in the function
             self._give_up(error)
@@ -63,7 +62,7 @@ class WireLog:
             self._give_up(error)
 
     def close(self) -> None:
-        half, self._half = self._half, b""
+        half = self._lines.rest()
         try:
             if self._call and half:
                 self._call("out", half)
