@@ -115,7 +115,7 @@ def rows(folder: Path, scale: float) -> list[Row]:
             "p99_us",
             "µs",
             3,
-            cores="own",
+            cores="shared",
         ),
     ]
 

@@ -42,7 +42,7 @@ async def test_the_readmes_python_does_what_it_says(
         cwd=tmp_path, env=env,
     )  # fmt: skip
     out, errors = await asyncio.wait_for(child.communicate(b"y\n"), 60)
-    assert out.decode().endswith("Result\nDone.\n"), errors.decode()
+    assert out.decode().endswith("agent: Done.\nresult: Done.\n"), errors.decode()
     assert "May Bash run with {'command':" in out.decode()
     assert (tmp_path / "hello.txt").read_text() == "hi\n"
 

@@ -328,10 +328,10 @@ async def test_a_result_that_names_another_prompt_ends_nobodys_turn(start: Start
 async def test_a_tap_that_was_dropped_gathers_nothing(start: StartSession) -> None:
     session, _ = await start()
     tap, turns = session.messages(), session.unprompted()
-    assert (len(session._book._taps), len(session._book._unprompted)) == (1, 1)
+    assert (len(session._book._open_taps()), len(session._book._unprompted)) == (1, 1)
     del tap, turns
     gc.collect()
-    assert (len(session._book._taps), len(session._book._unprompted)) == (0, 0)
+    assert (len(session._book._open_taps()), len(session._book._unprompted)) == (0, 0)
 
 
 async def test_an_error_that_is_raised_again_does_not_grow(start: StartSession) -> None:

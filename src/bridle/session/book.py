@@ -15,7 +15,7 @@ from ..errors import PromptCancelled, TurnFailed
 from ..protocol.content import session_id_of
 from ..protocol.events import MessageReceived
 from ..protocol.messages import CommandLifecycle, Message, Result, User
-from ..protocol.system import Init
+from ..protocol.system import Init, Status
 from ..protocol.unknown import Unknown
 from .mailbox import Mailbox
 
@@ -65,11 +65,12 @@ class TurnBook:
         self._is_new = False
         self._is_closed = False
         # Weak as well: whoever has dropped one has no use for what it would gather.
-        self._taps: WeakSet[Mailbox] = WeakSet()
+        self._taps: list[ref[Mailbox]] = []
         self._unprompted: WeakSet[asyncio.Queue[Exchange | None]] = WeakSet()
         #: What the CLI said in a result that answers nothing: why it will end, perhaps.
         self.complaint = ""
         self.session_id: str | None = None
+        self.permission_mode: str | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -85,13 +86,13 @@ class TurnBook:
     def tap(self) -> Mailbox:
         """Gets every message from now on, until `untap`."""
         mailbox = Mailbox(self._unread_bytes)
-        self._taps.add(mailbox)
+        self._taps.append(ref(mailbox))
         if self._is_closed:
             mailbox.close()
         return mailbox
 
     def untap(self, mailbox: Mailbox) -> None:
-        self._taps.discard(mailbox)
+        self._taps = [tap for tap in self._taps if tap() not in (None, mailbox)]
 
     def unprompted(self) -> asyncio.Queue[Exchange | None]:
         """Gets the turns that nobody prompted, from now on; None at the end."""
@@ -104,12 +105,20 @@ class TurnBook:
     # --- what the CLI says
 
     def take(self, event: MessageReceived) -> None:
-        message = event.message
-        special = _SPECIAL.get(message.__class__)
+        special = _SPECIAL.get(event.message.__class__)
         if special is None or special(self, event):
             self._deliver(event)
             if self._is_new:
-                self._learn_id(message)
+                self._learn_id(event.message)
+
+    def confirm_mode(self, mode: str | None) -> None:
+        """The CLI has said in which permission mode it is."""
+        self.permission_mode = mode or self.permission_mode
+
+    def _told_status(self, event: MessageReceived) -> bool:
+        assert isinstance(event.message, Status)
+        self.confirm_mode(event.message.permission_mode)
+        return True
 
     def _deliver(self, event: MessageReceived) -> None:
         for reader in self._readers:
@@ -117,8 +126,14 @@ class TurnBook:
             if exchange is not None:
                 exchange.put(event)
         if self._taps:
-            for tap in self._taps:
+            for tap in self._open_taps():
                 tap.put(event)
+
+    def _open_taps(self) -> list[Mailbox]:
+        found = [mailbox for tap in self._taps if (mailbox := tap()) is not None]
+        if len(found) < len(self._taps):
+            self._taps = [ref(mailbox) for mailbox in found]
+        return found
 
     def _learn_id(self, message: Message | Unknown) -> None:
         session_id = session_id_of(message)
@@ -129,6 +144,7 @@ class TurnBook:
     def _began(self, event: MessageReceived) -> bool:
         init = event.message
         assert isinstance(init, Init)
+        self.confirm_mode(init.permission_mode)
         self._is_new = True
         named = init.user_message_uuids
         if named is None and NAMES_PROMPTS not in init.capabilities:
@@ -237,7 +253,7 @@ class TurnBook:
                 self._finish(self._joined or list(self._waiting)[:1], error, None)
         for reader in readers:
             _end(reader, error)
-        for tap in self._taps:
+        for tap in self._open_taps():
             tap.close(error)
 
     def close(self, error: BaseException) -> None:
@@ -247,7 +263,7 @@ class TurnBook:
         self._waiting, self._joined, self._readers = {}, [], []
         self._is_running = False
         self._is_closed = True
-        for tap in self._taps:
+        for tap in self._open_taps():
             tap.close()
         for queue in self._unprompted:
             queue.put_nowait(None)
@@ -263,6 +279,7 @@ def _end(reader: Reader, outcome: Outcome, origin: str | None = None) -> None:
 _SPECIAL = {
     Init: TurnBook._began,  # noqa: SLF001
     Result: TurnBook._resulted,  # noqa: SLF001
+    Status: TurnBook._told_status,  # noqa: SLF001
     User: TurnBook._said_by_user,  # noqa: SLF001
     CommandLifecycle: TurnBook._lived,  # noqa: SLF001
     Unknown: TurnBook._unknown,  # noqa: SLF001

@@ -42,7 +42,6 @@ from ..protocol.events import (
 )
 from ..protocol.outbound import subtype_of
 from ..protocol.requests import EndSession, Initialize, Interrupt, OutboundRequest
-from ..protocol.system import Init, Status
 from ..protocol.unknown import Unknown
 from .book import TurnBook
 from .commit import Batch, Commit, at_once
@@ -92,7 +91,6 @@ class Session(Controls):
         self._unsent: list[bytes] = []
         self._is_ready = False
         self._info: Initialized | None = None
-        self._mode: str | None = None
         self._end: SessionEnded | None = None
         self._routed: Batch = ()
         self._stopping: asyncio.Task[Stopped] | None = None
@@ -114,7 +112,7 @@ class Session(Controls):
     @property
     def permission_mode(self) -> str | None:
         """The mode that the CLI has confirmed last, not the one that was asked for."""
-        return self._mode
+        return self._book.permission_mode
 
     @property
     def is_busy(self) -> bool:
@@ -145,7 +143,7 @@ class Session(Controls):
         self._options.initialize.hooks = self._handlers.hooks.matchers(self.capabilities)
         limit = self._options.handshake_seconds
         self._info = await self.ask(self._options.initialize, Initialized, limit)
-        self._mode = self._info.current_permission_mode or self._mode
+        self._book.confirm_mode(self._info.current_permission_mode)
         self._is_ready = True
         unsent, self._unsent = self._unsent, []
         for line in unsent:
@@ -308,8 +306,6 @@ class Session(Controls):
             try:
                 if event.__class__ is MessageReceived:
                     take(event)
-                    if event.message.__class__ in _TELL_MODE:
-                        self._mode = event.message.permission_mode or self._mode
                 elif event.__class__ is RequestReceived:
                     self._responder.take(event)
                 else:
@@ -331,7 +327,7 @@ class Session(Controls):
     def _responded(self, request_id: str, event: ResponseReceived) -> None:
         outcome = getattr(event.outcome, "answer", None)
         if isinstance(outcome, ModeSet):
-            self._mode = outcome.mode or self._mode
+            self._book.confirm_mode(outcome.mode)
         waiter = self._answers.pop(request_id, None)
         if waiter and not waiter.done():
             waiter.set_result(event)
@@ -378,9 +374,6 @@ class Session(Controls):
                         waiter.set_exception(failure)
                 case StreamEnded():
                     self._has_ended()
-
-
-_TELL_MODE = frozenset({Init, Status})
 
 
 def _block(part: KnownBlock | str) -> KnownBlock:
