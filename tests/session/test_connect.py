@@ -27,6 +27,7 @@ from bridle.process.recording import load_recording
 from bridle.process.spec import LaunchOptions
 from bridle.session.commit import Commit
 from bridle.session.connect import ConnectOptions
+from bridle.session.session import Session
 from bridle.testing import FakeCli, MemoryTransport, Replay
 
 from .wire import init, result
@@ -291,3 +292,38 @@ def test_a_script_that_ends_in_the_middle_leaves_no_warning(
         timeout=60,
     )
     assert (done.stdout, done.stderr) == ("Hi.\n", "")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"approver": Allow()}, "is no function"),
+        ({"elicit": 3}, "is no function"),
+        ({"hooks": [1]}, "hooks is a bridle.Hooks"),
+    ],
+)
+def test_a_handler_that_can_not_be_called_is_told_at_once(wrong: Any, says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        bridle.connect(**wrong)
+
+
+def test_a_variable_that_is_no_text_is_told_at_once() -> None:
+    with pytest.raises(InvalidLaunch, match="A must be text, not 1"):
+        bridle.connect(env={"A": 1})  # type: ignore[dict-item]
+
+
+async def test_a_session_that_was_stopped_is_not_started(fake_cli: MakeFake) -> None:
+    connecting = bridle.connect(command=fake_cli([]).command)
+    session = Session(connecting._transport, connecting._handlers, connecting._options)
+    await session.stop()
+    with pytest.raises(SessionClosed):
+        await session.start()
+
+
+async def test_npx_is_not_used_in_silence(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "npx").write_text("#!/bin/sh\nexit 3\n")
+    (tmp_path / "npx").chmod(0o755)
+    with pytest.raises(SessionEnded):
+        async with bridle.connect(env={"PATH": str(tmp_path)}, inherit_env=False):
+            pytest.fail("it must not be ready")
+    assert "npx runs @anthropic-ai/claude-code@2.1.325" in caplog.text

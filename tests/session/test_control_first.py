@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -75,3 +76,15 @@ async def test_a_line_over_the_limit_is_survived_and_counted(fake_cli: MakeFake)
     async with bridle.connect(command=fake.command) as session:
         assert (await (await session.send("go")).result(LIMIT)).text == "after"
         assert session.counters.oversized == 1
+
+
+async def test_a_log_does_not_make_a_long_line_slow(fake_cli: MakeFake, tmp_path: Path) -> None:
+    """Joined once, and not again with every piece: that would be quadratic."""
+    lines: list[bytes] = []
+    for log in (tmp_path / "log.ndjson", lambda _, line: lines.append(line)):
+        fake = fake_cli([{"prompt": True}, {"big": 30_000_000}, {"result": "after"}])
+        start = time.process_time()
+        async with bridle.connect(command=fake.command, log=log) as session:
+            assert (await (await session.send("go")).result(LIMIT)).text == "after"
+        assert time.process_time() - start < 3
+    assert max(map(len, lines)) > 30_000_000

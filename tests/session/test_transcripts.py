@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -213,3 +214,21 @@ def test_slash_commands_are_no_first_prompt(store: Store) -> None:
     command = "<command-name>/clear</command-name>"
     store.write(user("1", None, command, store.work), user("2", "1", "hi", store.work))
     assert store.list()[0].first_prompt == "hi"
+
+
+def test_a_deep_folder_is_found_although_its_name_was_cut(tmp_path: Path) -> None:
+    work = tmp_path / ("a" * 120) / ("b" * 120)
+    work.mkdir(parents=True)
+    name = re.sub(r"[^A-Za-z0-9]", "-", str(work))[:200]
+    folder = tmp_path / "claude" / "projects" / f"{name}-1x2y3z"
+    folder.mkdir(parents=True)
+    (folder / f"{ID}.jsonl").write_text(json.dumps(user("1", None, "deep", work)))
+    (stored,) = list_sessions(work, tmp_path / "claude")
+    assert stored.first_prompt == "deep"
+    assert len(read_transcript(ID, work, tmp_path / "claude").entries) == 1
+
+
+def test_a_session_that_begins_with_a_huge_prompt_is_listed(store: Store) -> None:
+    store.write(user("1", None, "word " * 100_000, store.work))
+    assert store.list()[0].first_prompt.startswith("word word")
+    assert len(store.list()[0].first_prompt) == 500

@@ -255,6 +255,7 @@ def _folders(cwd: Path, config_dir: str | os.PathLike[str] | None) -> list[Path]
     """Where the sessions of a folder may be."""
     name = re.sub(r"[^A-Za-z0-9]", "-", str(cwd))
     projects = _projects(config_dir)
-    if len(name) <= SURE_OF_NAME:
-        return [projects / name]
-    return [projects / name, *sorted(projects.glob(f"{name[:SURE_OF_NAME]}*"))]
+    cut = name[:SURE_OF_NAME]
+    return (
+        [projects / name] if name == cut else sorted(projects.glob(f"{cut}*")) or [projects / cut]
+    )
