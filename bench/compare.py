@@ -106,7 +106,7 @@ def rows(folder: Path, scale: float) -> list[Row]:
         ),
         Row("threads at 200 sessions", "idle", {**idle, "sessions": 200}, "threads", "", most=1),
         Row(
-            "50 sessions started at once, p50", "start", {**idle, "sessions": 50}, "p50_us", "µs", 3
+            "50 sessions started at once, p50", "start", {**approvals, "sessions": 50}, "p50_us", "µs", 3
         ),
         Row(
             "approval p99 beside 20,000 messages/s",

@@ -1,6 +1,5 @@
 #!/bin/sh
-# A fake CLI that starts in a millisecond, answers every request and waits: what is measured when many
-# sessions start is then the controller, not the start of an interpreter.
+# A fake CLI that is small, answers every request and waits: two hundred of them fit anywhere.
 case "$1" in
 -v | --version) echo "2.1.325 (Claude Code)"; exit 0 ;;
 esac
