@@ -54,69 +54,51 @@ class Measured(Struct):
 def rows(folder: Path, scale: float) -> list[Row]:
     cli = _fake(folder)
     many = max(200, int(50_000 * scale))
-    asks = max(50, int(2_000 * scale))
     lines = b"\n".join(stream(many)) + b"\n"
-    approvals = {"cli": cli, "plan": {"mode": "approvals", "count": asks}}
-    idle = {"cli": str(HERE / "idle_claude.sh"), "plan": {"mode": "idle"}}
-    loud = {"mode": "stream", "file": _file(folder, "loud", b"\n".join(stream(60_000)) + b"\n")}
-    beside = {"mode": "approvals", "count": min(asks, 1_000), "gap": 0.001}
-    found = [
+    streamed = {"cli": cli, "messages": many, "plan": _plan(folder, "stream", lines)}
+    return [
         Row(
             f"{many:,} messages streamed, CPU per message",
             "stream",
-            {"cli": cli, "messages": many, "plan": _plan(folder, "stream", lines)},
+            streamed,
             "cpu_us_per_message",
             "µs",
-            5,
+            least=5,
             cores="own",
         ),
-        Row(
-            f"{asks:,} approvals by an async approver, p50",
-            "approvals",
-            {**approvals, "approver": "async"},
-            "p50_us",
-            "µs",
-            4,
-            cores="shared",
-        ),
-        Row(
-            "the same by a sync approver, p50",
-            "approvals",
-            {**approvals, "approver": "sync"},
-            "p50_us",
-            "µs",
-            7,
-            cores="shared",
-        ),
-    ]
-    return [
-        *found,
+        *_approvals(folder, cli, max(50, int(2_000 * scale))),
         *(_long_lines(folder, cli, size, scale) for size in (1, 4, 16)),
-        Row("import, CPU time", "import", {}, "cpu_ms", "ms", 6),
-        Row(
-            "memory after import and connect",
-            "idle",
-            {**idle, "sessions": 200},
-            "first_mb",
-            "MB",
-            most=35,
-        ),
-        Row(
-            "each further idle session", "idle", {**idle, "sessions": 200}, "each_kb", "KB", most=40
-        ),
-        Row("threads at 200 sessions", "idle", {**idle, "sessions": 200}, "threads", "", most=1),
-        Row(
-            "50 sessions started at once, p50", "start", {**approvals, "sessions": 50}, "p50_us", "µs", 3
-        ),
-        Row(
-            "approval p99 beside 20,000 messages/s",
-            "beside",
-            {"cli": cli, "plan": beside, "loud_plan": {**loud, "rate": 20_000}},
-            "p99_us",
-            "µs",
-            3,
-            cores="shared",
-        ),
+        Row("import, CPU time", "import", {}, "cpu_ms", "ms", least=6),
+        *_many(cli),
+    ]
+
+
+def _approvals(folder: Path, cli: str, count: int) -> list[Row]:
+    asks = {"cli": cli, "plan": {"mode": "approvals", "count": count}}
+    loud = {"mode": "stream", "file": _file(folder, "loud", b"\n".join(stream(60_000)) + b"\n")}
+    beside = {
+        "cli": cli,
+        "plan": {"mode": "approvals", "count": min(count, 1_000), "gap": 0.001},
+        "loud_plan": {**loud, "rate": 20_000},
+    }
+    by_async, by_sync = ({**asks, "approver": kind} for kind in ("async", "sync"))
+    name = f"{count:,} approvals by an async approver, p50"
+    last = "approval p99 beside 20,000 messages/s"
+    return [
+        Row(name, "approvals", by_async, "p50_us", "µs", least=4, cores="shared"),
+        Row("the same by a sync one, p50", "approvals", by_sync, "p50_us", "µs", 7, cores="shared"),
+        Row(last, "beside", beside, "p99_us", "µs", least=3, cores="shared"),
+    ]
+
+
+def _many(cli: str) -> list[Row]:
+    idle = {"cli": str(HERE / "idle_claude.sh"), "plan": {"mode": "idle"}, "sessions": 200}
+    start = {"cli": cli, "plan": {"mode": "idle"}, "sessions": 50}
+    return [
+        Row("memory after import and connect", "idle", idle, "first_mb", "MB", most=35),
+        Row("each further idle session", "idle", idle, "each_kb", "KB", most=40),
+        Row("threads at 200 sessions", "idle", idle, "threads", "", most=1),
+        Row("50 sessions started at once, p50", "start", start, "p50_us", "µs", least=3),
     ]
 
 

@@ -344,3 +344,13 @@ async def test_an_error_that_is_raised_again_does_not_grow(start: StartSession) 
             await turn.result(LIMIT)
         depths.append(len(caught.traceback))
     assert len(set(depths)) == 1
+
+
+async def test_a_prompt_that_joins_an_unprompted_turn_ends_with_it(start: StartSession) -> None:
+    session, cli = await start()
+    unprompted = session.unprompted()
+    cli.say(init(names=True), say("news"))
+    turn = await asyncio.wait_for(anext(unprompted), LIMIT)
+    mine = await session.send("1")
+    cli.say(life(uuid_of(mine), "started"), result("both", uuid_of(mine)))
+    assert [await ended(turn), await ended(mine)] == ["both", "both"]

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
+import bridle
 from bridle import HookOutput, Hooks, pre_tool_use
 from bridle.errors import InvalidLaunch
 from bridle.protocol.hook_outputs import AsyncHookOutput, PostToolUseOutput, PreToolUseOutput
@@ -200,3 +201,19 @@ async def test_a_pre_tool_use_hook_that_takes_too_long_denies_before_the_cli_giv
     assert specific["permissionDecision"] == "deny"
     assert "no answer in 0.08 s" in specific["permissionDecisionReason"]
     assert cancelled.is_set()
+
+
+async def test_a_hook_that_is_withdrawn_before_it_began_is_not_called() -> None:
+    hooks, called = Hooks(), []
+
+    @hooks.on(PreToolUse)
+    async def note(event: PreToolUse) -> None:
+        called.append(event)
+
+    cli = MemoryTransport()
+    async with bridle.connect(transport=cli, hooks=hooks) as session:
+        body = {"subtype": "hook_callback", "callback_id": "bridle-PreToolUse-1", "input": PRE}
+        cancel = {"type": "control_cancel_request", "request_id": "1"}
+        cli.say({"type": "control_request", "request_id": "1", "request": body}, cancel)
+        await session.mcp_status()
+    assert called == []

@@ -223,9 +223,8 @@ class TurnBook:
 
     def _finish(self, ended: list[str], outcome: Outcome, origin: str | None) -> None:
         readers = [self._waiting.pop(uuid) for uuid in ended]
-        if not readers:
-            # Nobody's prompt: the turn is its own reader, where anybody asked for such turns.
-            readers = [one for one in self._readers if one not in self._waiting.values()]
+        # A turn that nobody prompted has readers of its own, where anybody asked for such turns.
+        readers += [one for one in self._readers if one not in self._waiting.values()]
         for reader in readers:
             _end(reader, outcome, origin)
         self._is_running = False

@@ -11,8 +11,6 @@ Owns the registration and what a function may answer; calling it is the responde
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
@@ -103,21 +101,18 @@ class Hooks:
         if not isinstance(told, hook.kind):
             reason = told.reason if isinstance(told, Unknown) else type(told).__name__
             raise TypeError(f"a {hook.event} hook was told what it can't read: {reason}")
-        given = hook.call(told)
-        if hook.event == PRE_TOOL_USE and inspect.isawaitable(given):
-            return _in_time(given, hook.timeout)
-        return given
+        return hook.call(told)
 
+    def limit(self, callback_id: str) -> float | None:
+        """How long to wait for this hook: a little less than the CLI does.
 
-async def _in_time(given: Awaitable[Any], timeout: float | UnsetType) -> Any:
-    """Before the CLI loses patience: old ones would then go on as if there were no hook."""
-    patience = DEFAULT_SECONDS if isinstance(timeout, UnsetType) else timeout
-    limit = patience - min(MARGIN_SECONDS, patience / 5)
-    try:
-        async with asyncio.timeout(limit):
-            return await given
-    except TimeoutError as error:
-        raise TimeoutError(f"no answer in {limit:g} s") from error
+        Old CLIs go on as if there were no hook when their patience ends, and then run the tool.
+        """
+        hook = self._registered[callback_id]
+        if hook.event != PRE_TOOL_USE:
+            return None
+        patience = DEFAULT_SECONDS if isinstance(hook.timeout, UnsetType) else hook.timeout
+        return patience - min(MARGIN_SECONDS, patience / 5)
 
 
 def hook_output(answer: object) -> HookOutput | AsyncHookOutput:

@@ -62,6 +62,7 @@ class Responder:
         self, connection: Connection, handlers: Handlers, write: Callable[[bytes], None]
     ) -> None:
         self._connection = connection
+        self._pending = connection.pending
         self._handlers = handlers
         self._write = write
         self._tasks: dict[str, tuple[asyncio.Task[None], Awaitable[Any]]] = {}
@@ -115,8 +116,7 @@ class Responder:
 
     def _is_open(self, event: Asked) -> bool:
         """Not answered, not withdrawn, and somebody is there to be told."""
-        connection = self._connection
-        return event.request_id in connection.pending and not connection.is_ended
+        return event.request_id in self._pending and not self._connection.is_ended
 
     # --- asking
 
@@ -146,14 +146,17 @@ class Responder:
             self._tasks[event.request_id] = (task, given)
 
     async def _answer_later(self, event: RequestReceived, given: Awaitable[Any]) -> None:
+        request = event.request
         try:
-            self._answer(event, _fitting(event.request, await given))
+            if isinstance(request, HookCallback):
+                given = _in_time(given, self._handlers.hooks.limit(request.callback_id))
+            self._answer(event, _fitting(request, await given))
         except asyncio.CancelledError:
             # By a withdrawal or by our end nothing is pending; else the handler gave itself up.
             self.refuse(event, "the handler was cancelled")
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the tool does not run
-            self.refuse(event, _why(event.request, error))
+            self.refuse(event, _why(request, error))
         finally:
             self._tasks.pop(event.request_id, None)
 
@@ -172,6 +175,14 @@ def _cancel(task: asyncio.Task[None], given: Awaitable[Any]) -> None:
     if isinstance(given, CoroutineType) and inspect.getcoroutinestate(given) == "CORO_CREATED":
         # It had no time to begin: nobody will wait for it any more.
         given.close()
+
+
+async def _in_time(given: Awaitable[Any], limit: float | None) -> Any:
+    try:
+        async with asyncio.timeout(limit):
+            return await given
+    except TimeoutError as error:
+        raise TimeoutError(f"no answer in {limit:g} s" if limit else str(error)) from error
 
 
 def _fitting(request: InboundRequest, given: Any) -> Answer:
