@@ -133,24 +133,40 @@ async def test_hook_empty(lab: Lab) -> None:
 
 
 async def test_hook_timeout(lab: Lab) -> None:
-    """A PreToolUse hook that is not answered in its time, in bypass mode"""
-    hooks = Hooks()
-    fates: list[str] = []
+    """A PreToolUse hook that is not answered in its time, in bypass mode (Bridle denies before)"""
+    matcher = HookMatcher(["h"], timeout=1)
+    async with lab.run(
+        [Turn(BASH), "Done."],
+        initialize=Initialize(hooks={"PreToolUse": [matcher]}),
+        flags=["--permission-mode=bypassPermissions"],
+        env=AS_ROOT,
+    ) as run:
+        run.cli.prompt("go")
+        await run.cli.request()
+        await run.cli.result()
+        assert not run.cli.connection.pending
+        assert lab.exists("x.txt") is lab.is_old
+        lab.saw("withdrawn, then THE TOOL RUNS" if lab.is_old else "withdrawn, not run")
 
-    @hooks.on(PreToolUse, timeout=1)
+
+async def test_slow_hook(lab: Lab) -> None:
+    """A PreToolUse hook of a session that takes too long, in bypass mode: denied in time"""
+    hooks, fates = Hooks(), list[str]()
+
+    @hooks.on(PreToolUse, timeout=2)
     async def slow(event: PreToolUse) -> HookOutput:
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             fates.append("cancelled")
             raise
-        return pre_tool_use("deny")
+        return pre_tool_use("allow")
 
-    async with lab.session([Turn(BASH), "Done."], hooks=hooks, **BYPASS) as talk:
-        await talk.say("go")
+    async with lab.session([Turn(BASH), "I see."], hooks=hooks, **BYPASS) as talk:
+        heard = await talk.say("go")
         assert fates == ["cancelled"]
-        assert lab.exists("x.txt") is lab.is_old
-        lab.saw("withdrawn, then THE TOOL RUNS" if lab.is_old else "withdrawn, not run")
+        assert not lab.exists("x.txt")
+        assert "no answer in 1.6 s" in heard.last_output()[0]
 
 
 async def test_post_tool_use(lab: Lab) -> None:
