@@ -93,7 +93,12 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> list[bytes | Oversize]:
         """Take the next bytes of the stream; give the lines that they complete."""
-        if not self._held.size and data.find(b"\n") == len(data) - 1 and len(data) <= self.limit:
+        first = data.find(b"\n")
+        if first < 0:
+            # `split` would look at every byte by itself.
+            self._hold(data)
+            return []
+        if first == len(data) - 1 and not self._held.size and len(data) <= self.limit:
             # One whole line: what a CLI writes that waits for an answer.
             self.consumed += len(data)
             line = data[:-1].removesuffix(b"\r")
@@ -101,9 +106,6 @@ class LineSplitter:
         lines: list[bytes | Oversize] = [*data.split(b"\n")]
         tail = lines.pop()
         assert isinstance(tail, bytes)
-        if not lines:
-            self._hold(tail)
-            return []
         self.consumed += self._held.size + self._skipped + len(data) - len(tail)
         if self._held.size:
             assert isinstance(lines[0], bytes)

@@ -89,9 +89,8 @@ class Mailbox:
                 self._drop_deltas()
             if self._items:
                 item = self._items.popleft()
-                if item.__class__ is _Spilled:
+                if isinstance(item, _Spilled):
                     return self._from_spill(item)
-                assert isinstance(item, MessageReceived)
                 message = item.message
                 if message.__class__ is StreamEvent:
                     self._deltas -= 1
