@@ -37,8 +37,8 @@ class OutputPipe:
         self._is_large = False
         self._size = SMALL_READ
         self._unbroken = 0
-        #: What was read and not yet given.
-        self._held = b""
+        #: What was read, and how much of it was given.
+        self._held, self._given = b"", 0
         self._is_giving = False
         #: How much to read yet, once the child is gone.
         self._left: int | None = None
@@ -66,7 +66,7 @@ class OutputPipe:
                 return
             goes_on = self._goes_on(data)
             if len(data) > SLICE and not goes_on:
-                self._held, self._is_giving = data, True
+                self._held, self._given, self._is_giving = data, 0, True
                 self._give()
                 return
             self._take(data)
@@ -75,15 +75,15 @@ class OutputPipe:
 
     def _give(self) -> None:
         """The next slice of what was read, up to the end of a line if there is one."""
-        data = self._held
-        if not data or self._fd < 0:
-            self._is_giving = False
+        data, start = self._held, self._given
+        if start >= len(data) or self._fd < 0:
+            self._held, self._is_giving = b"", False
             return
-        end = data.rfind(b"\n", 0, SLICE) + 1 or SLICE
-        self._held = data[end:]
+        end = data.rfind(b"\n", start, start + SLICE) + 1 or start + SLICE
+        self._given = end
         # Before anything is told, because whoever is told may fail.
         self._loop.call_soon(self._give)
-        self._take(data[:end])
+        self._take(data[start:end])
 
     def _goes_on(self, data: bytes) -> bool:
         """Whether to read on at once: a long line is being written, and nothing is done with it."""
@@ -119,7 +119,7 @@ class OutputPipe:
 
     def drain(self) -> None:
         """Take what is there now, at once."""
-        held, self._held = self._held, b""
+        held, self._held = self._held[self._given :], b""
         if held:
             self._take(held)
         if self._fd >= 0 and (size := _unread(self._fd)):

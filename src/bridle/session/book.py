@@ -8,6 +8,7 @@ up, and they repeat (`isReplay`) one that joins a turn which runs.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TypeAlias
 from weakref import WeakSet, ref
 
@@ -71,6 +72,15 @@ class TurnBook:
         self.complaint = ""
         self.session_id: str | None = None
         self.permission_mode: str | None = None
+        #: Who takes messages of these types; all others are delivered.
+        self.special: dict[type, Callable[[MessageReceived], None]] = {
+            Init: self._began,
+            Result: self._resulted,
+            Status: self._told_status,
+            User: self._said_by_user,
+            CommandLifecycle: self._lived,
+            Unknown: self._unknown,
+        }
 
     @property
     def is_busy(self) -> bool:
@@ -104,23 +114,17 @@ class TurnBook:
 
     # --- what the CLI says
 
-    def take(self, event: MessageReceived) -> None:
-        special = _SPECIAL.get(event.message.__class__)
-        if special is None or special(self, event):
-            self._deliver(event)
-            if self._is_new:
-                self._learn_id(event.message)
-
     def confirm_mode(self, mode: str | None) -> None:
         """The CLI has said in which permission mode it is."""
         self.permission_mode = mode or self.permission_mode
 
-    def _told_status(self, event: MessageReceived) -> bool:
+    def _told_status(self, event: MessageReceived) -> None:
         assert isinstance(event.message, Status)
         self.confirm_mode(event.message.permission_mode)
-        return True
+        self.deliver(event)
 
-    def _deliver(self, event: MessageReceived) -> None:
+    def deliver(self, event: MessageReceived) -> None:
+        """A message that is not in `special`: to whoever reads now."""
         for reader in self._readers:
             exchange = reader()
             if exchange is not None:
@@ -128,6 +132,8 @@ class TurnBook:
         if self._taps:
             for tap in self._open_taps():
                 tap.put(event)
+        if self._is_new:
+            self._learn_id(event.message)
 
     def _open_taps(self) -> list[Mailbox]:
         found = [mailbox for tap in self._taps if (mailbox := tap()) is not None]
@@ -141,7 +147,11 @@ class TurnBook:
             self.session_id = session_id
             self._is_new = False
 
-    def _began(self, event: MessageReceived) -> bool:
+    def _began(self, event: MessageReceived) -> None:
+        self._begin(event)
+        self.deliver(event)
+
+    def _begin(self, event: MessageReceived) -> None:
         init = event.message
         assert isinstance(init, Init)
         self.confirm_mode(init.permission_mode)
@@ -159,7 +169,6 @@ class TurnBook:
                 exchange = Exchange(None, self._unread_bytes)
                 self._readers.append(ref(exchange))
                 queue.put_nowait(exchange)
-        return True
 
     def _join(self, uuid: str) -> None:
         if uuid in self._waiting and uuid not in self._joined:
@@ -168,7 +177,7 @@ class TurnBook:
             if self._waiting[uuid] not in self._readers:
                 self._readers.append(self._waiting[uuid])
 
-    def _lived(self, event: MessageReceived) -> bool:
+    def _lived(self, event: MessageReceived) -> None:
         life = event.message
         assert isinstance(life, CommandLifecycle)
         if life.state == "started" and self._is_running:
@@ -178,18 +187,19 @@ class TurnBook:
             if reader:
                 _end(reader, PromptCancelled("the prompt was taken back before its turn"))
             self._between()
-        return True
+        self.deliver(event)
 
-    def _said_by_user(self, event: MessageReceived) -> bool:
+    def _said_by_user(self, event: MessageReceived) -> None:
         message = event.message
         assert isinstance(message, User)
-        if not message.is_replay or message.uuid not in self._waiting:
-            return True
-        # The CLI repeats a prompt when it takes it up, be it in the middle of a turn.
-        self._join(message.uuid)
-        return self._shows_replays
+        if message.is_replay and message.uuid in self._waiting:
+            # The CLI repeats a prompt when it takes it up, be it in the middle of a turn.
+            self._join(message.uuid)
+            if not self._shows_replays:
+                return
+        self.deliver(event)
 
-    def _resulted(self, event: MessageReceived) -> bool:
+    def _resulted(self, event: MessageReceived) -> None:
         result = event.message
         assert isinstance(result, Result)
         ended = self._answered_by(result)
@@ -198,10 +208,8 @@ class TurnBook:
         for uuid in ended:
             self._join(uuid)
         self._is_new = True
-        self._learn_id(result)
-        self._deliver(event)
+        self.deliver(event)
         self._finish(ended, result, result.origin.kind if result.origin else None)
-        return False
 
     def _answered_by(self, result: Result) -> list[str]:
         """The prompts that a result answers. One that names others answers none of ours."""
@@ -210,16 +218,15 @@ class TurnBook:
             return [uuid for uuid in named if uuid in self._waiting]
         return [] if result.origin else self._joined or list(self._waiting)[:1]
 
-    def _unknown(self, event: MessageReceived) -> bool:
+    def _unknown(self, event: MessageReceived) -> None:
         unknown = event.message
         assert isinstance(unknown, Unknown)
+        self.deliver(event)
         if unknown.type != "result":
-            return True
-        self._deliver(event)
+            return
         reason = f"the turn ended with a result that can't be read: {unknown.reason}"
         failure = TurnFailed(reason, raw=unknown.raw)
         self._finish(self._joined or list(self._waiting)[:1], failure, None)
-        return False
 
     def _finish(self, ended: list[str], outcome: Outcome, origin: str | None) -> None:
         readers = [self._waiting.pop(uuid) for uuid in ended]
@@ -240,7 +247,7 @@ class TurnBook:
         """A message that nobody may see: whose it was is told, and turns begin and end with it."""
         match event.message:
             case Init():
-                self._began(event)
+                self._begin(event)
             case Result() as result:
                 for uuid in self._answered_by(result):
                     self._join(uuid)
@@ -273,13 +280,3 @@ def _end(reader: Reader, outcome: Outcome, origin: str | None = None) -> None:
     if exchange is not None:
         exchange.origin = origin
         exchange.end(outcome)
-
-
-_SPECIAL = {
-    Init: TurnBook._began,  # noqa: SLF001
-    Result: TurnBook._resulted,  # noqa: SLF001
-    Status: TurnBook._told_status,  # noqa: SLF001
-    User: TurnBook._said_by_user,  # noqa: SLF001
-    CommandLifecycle: TurnBook._lived,  # noqa: SLF001
-    Unknown: TurnBook._unknown,  # noqa: SLF001
-}

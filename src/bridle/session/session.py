@@ -301,11 +301,11 @@ class Session(Controls):
         if error:
             self._not_committed(batch, error)
             return
-        take = self._book.take
+        special, deliver = self._book.special, self._book.deliver
         for event in batch:
             try:
                 if event.__class__ is MessageReceived:
-                    take(event)
+                    (special.get(event.message.__class__) or deliver)(event)
                 elif event.__class__ is RequestReceived:
                     self._responder.take(event)
                 else:
