@@ -16,8 +16,8 @@ READ_SIZE = 64 * 1024
 #: What is asked for while little comes: room that is not used costs more than the read itself.
 SMALL_READ = 8 * 1024
 #: How much of whole lines is given in one tick: what another session may have to wait for. To read
-#: no more than that would be fair too, and wake the writer four times as often.
-SLICE = 16 * 1024
+#: no more than that would be fair too, and wake the writer twice as often.
+SLICE = 32 * 1024
 #: How many pieces of one long line may be taken in a row. Each is cheap until the line is whole.
 READS_PER_TICK = 16
 LARGE_PIPE = 1024 * 1024
