@@ -202,6 +202,10 @@ process of its own, the medians of {rounds} rounds and of their ratios. Python
 controller and the CLI are pinned: to a core each, or both to one where answers are timed (to wake
 another core takes longer than what is measured). Machines differ and are noisy: read the ratios.
 
+How it is pinned decides about the rows that time answers. With a core each, or with none pinned,
+the waking of cores hides most of the difference: approvals were then some 1.5 to 2x, and the p99
+beside a stream 0.7x to 1.1x (a core each) and about 2x (not pinned) when that was tried.
+
 {table(found)}
 """
 
