@@ -262,6 +262,7 @@ async def test_nobody_who_reads_is_survived(size: int) -> None:
     os.close(read)
     sent = InputPipe(write)
     sent.write(b"x" * size)
+    assert not _is_open(write)
     sent.write(b"more")
     sent.close()
     sent.abandon()
