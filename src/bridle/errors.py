@@ -27,6 +27,20 @@
     │   ├── CommitFailed               what happened could not be written down
     │   ├── InvalidTool                a function that can't be offered as a tool
     │   └── InvalidTranscript          a stored session that is not there or can't be read
+    ├── JournalError                   something can't be stored or read back
+    │   ├── InvalidEntry               a name, an event or a document that can't be stored at all
+    │   ├── WrongSequence              the stream has another last event than was expected
+    │   ├── WrongRevision              the record has changed since it was read
+    │   ├── UnreadableRecord           a stored document that is not of the type asked for
+    │   ├── BlobLost                   a large payload that is gone or not what was stored
+    │   ├── InvalidArchive             a file that is no archive, or a damaged one
+    │   ├── JournalClosed              we have closed it ourselves
+    │   ├── JournalUnwritable          it can't be written now; what was acknowledged is safe
+    │   │   └── DiskFull               the same will work again when there is space
+    │   └── JournalUnusable            it can't be opened or read; the text says what to do
+    │       ├── JournalInUse           another process has it
+    │       ├── JournalTooNew          a newer Bridle has written it
+    │       └── JournalCorrupt         the file is damaged, or is no journal
     └── KitError                       the testing kit was given something it can't work with
         ├── InvalidScript              a scenario, model script or recording with a mistake in it
         ├── PortInUse
@@ -233,6 +247,106 @@ class InvalidTool(SessionError):
 
 class InvalidTranscript(SessionError):
     """A stored session that is not there, or that can't be read."""
+
+
+class JournalError(BridleError):
+    """Something can't be stored, or can't be read back."""
+
+
+class InvalidEntry(JournalError):
+    """A name, an event or a document that can't be stored. Nothing was."""
+
+
+class WrongSequence(JournalError):
+    """The stream's last event is not the expected one: somebody else has written, or a retry."""
+
+    def __init__(self, stream: str, expected: int, actual: int) -> None:
+        super().__init__(
+            f"stream {stream!r} is at {actual}, not at {expected}: nothing was appended;"
+            " read on from there and decide again"
+        )
+        self.stream = stream
+        self.expected = expected
+        self.actual = actual
+
+
+class WrongRevision(JournalError):
+    """The record is not at the expected revision (0: it is not there). Nothing was changed."""
+
+    def __init__(self, bucket: str, key: str, expected: int, actual: int) -> None:
+        found = f"is at revision {actual}" if actual else "does not exist"
+        wanted = f"revision {expected}" if expected else "a new one"
+        super().__init__(f"record {bucket}/{key} {found} where {wanted} was expected")
+        self.bucket = bucket
+        self.key = key
+        self.expected = expected
+        self.actual = actual
+
+
+class UnreadableRecord(JournalError):
+    """A stored document that does not fit the type of its bucket."""
+
+    def __init__(self, bucket: str, key: str, reason: str) -> None:
+        super().__init__(f"record {bucket}/{key} can't be read: {reason}")
+        self.bucket = bucket
+        self.key = key
+        self.reason = reason
+
+
+class BlobLost(JournalError):
+    """A large payload that is not there any more, or is not what was stored."""
+
+    def __init__(self, digest: str, reason: str) -> None:
+        super().__init__(f"blob {digest[:12]}… {reason}")
+        self.digest = digest
+        self.reason = reason
+
+
+class InvalidArchive(JournalError):
+    """A file that is no archive of a stream, or one that was cut or changed."""
+
+
+class JournalClosed(JournalError):
+    """The journal was closed."""
+
+
+class JournalUnwritable(JournalError):
+    """The journal can't be written now. Nothing of this was stored; what was before is safe."""
+
+
+class DiskFull(JournalUnwritable):
+    """There is no space. The same will work again as soon as there is some."""
+
+
+class JournalUnusable(JournalError):
+    """The journal can't be opened or read; the text says what to do."""
+
+
+class JournalInUse(JournalUnusable):
+    """Another process has the journal (`pid`, where it is known)."""
+
+    def __init__(self, path: str, pid: int | None) -> None:
+        who = f"process {pid}" if pid else "another process"
+        super().__init__(f"the journal {path} is in use by {who}: stop it, or choose another home")
+        self.path = path
+        self.pid = pid
+
+
+class JournalTooNew(JournalUnusable):
+    """A newer Bridle has written the journal."""
+
+    def __init__(self, path: str, version: int, known: int) -> None:
+        super().__init__(
+            f"the journal {path} has schema {version} and this Bridle knows up to {known}:"
+            " use the newer Bridle that wrote it, or choose another home"
+        )
+        self.path = path
+        self.version = version
+        self.known = known
+
+
+class JournalCorrupt(JournalUnusable):
+    """The journal's file is damaged, or is something else."""
 
 
 class KitError(BridleError):

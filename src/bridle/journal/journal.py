@@ -1,0 +1,84 @@
+"""An event log, records and blobs over one store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Self, TypeVar
+
+from .buckets import Bucket
+from .events import BlobRef, Event
+from .log import Log
+from .memory import MemoryStore
+from .records import StoredRecords
+from .store import Append, Put, Store, Write
+
+T = TypeVar("T")
+
+
+class StoredBlobs:
+    """See `contract.Blobs` for what it promises."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def put(self, data: bytes) -> BlobRef:
+        return await self._store.put_blob(data)
+
+    async def get(self, ref: BlobRef) -> bytes:
+        return await self._store.get_blob(ref)
+
+
+class Journal:
+    """Belongs to the event loop on which it was made. `async with` closes it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.log = Log(store)
+        self.records = StoredRecords(store)
+        self.blobs = StoredBlobs(store)
+        store.start(self._settled)
+
+    def bucket(self, name: str, kind: type[T]) -> Bucket[T]:
+        """The documents of one type."""
+        return Bucket(self.records, name, kind)
+
+    async def payload(self, event: Event) -> bytes:
+        """All of what was appended: the event's body, or the blob where that is only the head."""
+        return await self.blobs.get(event.blob) if event.blob else event.body
+
+    async def aclose(self) -> None:
+        """Store what was asked for, then close. Feeds and watches end."""
+        self.records.close()
+        await self.log.aclose()
+        await self._store.aclose()
+        self.log.end_feeds()
+        self.records.end_watches()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def _settled(self, writes: list[Write]) -> None:
+        for write in writes:
+            if isinstance(write, Append):
+                self.log.settled(write)
+            elif isinstance(write, Put):
+                self.records.settled(write)
+            else:
+                write.tell()
+
+
+@asynccontextmanager
+async def memory_journal() -> AsyncIterator[Journal]:
+    """A journal that is gone when it is closed."""
+    async with Journal(MemoryStore()) as journal:
+        yield journal

@@ -1,0 +1,202 @@
+"""The event log over a store: large payloads first, each stream in order, then those who follow.
+
+Owns the order of what is on its way to the store; does not store. A *lane* is a stream with
+something on its way; a stream without costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from ..errors import InvalidEntry, JournalClosed, JournalError
+from .events import (
+    HEAD_SIZE,
+    MAX_BATCH_BYTES,
+    MAX_BATCH_EVENTS,
+    MAX_BODY,
+    MAX_NAME,
+    MAX_SEQ,
+    Durability,
+    Event,
+    Live,
+    NewEvent,
+    StreamInfo,
+)
+from .store import Append, Store
+from .tails import TailFeed, Tails
+
+
+class _Lane:
+    __slots__ = ("held", "underway")
+
+    def __init__(self) -> None:
+        #: Batches that are not settled, and live events that must not overtake them.
+        self.underway: deque[Append | Sequence[Live]] = deque()
+        #: Those of the batches that wait until a large payload is stored, and what is behind them.
+        self.held: deque[Append] = deque()
+
+
+class Log:
+    """See `contract.EventLog` for what it promises."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._tails = Tails(store.read)
+        self._lanes: dict[str, _Lane] = {}
+        self._storing: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+
+    def append(
+        self,
+        stream: str,
+        events: Sequence[NewEvent],
+        expect_last_seq: int,
+        durability: Durability = Durability.PROCESS,
+    ) -> asyncio.Future[int]:
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        try:
+            write = self._prepared(stream, events, expect_last_seq, durability, future)
+        except JournalError as error:
+            future.set_exception(error)
+            return future
+        lane = self._lanes.get(stream)
+        if lane is None:
+            lane = self._lanes[stream] = _Lane()
+        lane.underway.append(write)
+        if not write.is_ready:
+            self._hold(lane, write)
+        elif lane.held:
+            lane.held.append(write)
+        else:
+            self._store.submit(write)
+        return future
+
+    def publish(self, stream: str, events: Sequence[Live]) -> None:
+        lane = self._lanes.get(stream)
+        if lane:
+            lane.underway.append(events)
+        elif events:
+            self._tails.passing(stream, events)
+
+    async def read(self, stream: str, after: int = 0, limit: int = 100) -> list[Event]:
+        self._check_open()
+        if after < 0 or limit < 1:
+            raise InvalidEntry(f"can't read {limit} events after {after}")
+        return await self._store.read(stream, min(after, MAX_SEQ), limit)
+
+    def follow(self, stream: str, after: int = 0) -> TailFeed:
+        self._check_open()
+        if after < 0:
+            raise InvalidEntry(f"can't follow from {after}: numbers start at 1")
+        return self._tails.follow(stream, after)
+
+    async def info(self, stream: str) -> StreamInfo:
+        self._check_open()
+        return await self._store.info(stream)
+
+    async def streams(self, prefix: str = "") -> list[StreamInfo]:
+        self._check_open()
+        return await self._store.streams(prefix)
+
+    async def delete(self, stream: str, expect_last_seq: int) -> None:
+        self._check_open()
+        await self._store.delete(stream, expect_last_seq)
+
+    def settled(self, write: Append) -> None:
+        """The store has it, or never will: tell everybody, in the stream's order."""
+        write.is_settled = True
+        lane = self._lanes[write.stream]
+        while lane.underway:
+            first = lane.underway[0]
+            if isinstance(first, Append):
+                if not first.is_settled:
+                    return
+                if not first.error:
+                    self._tails.committed(first.stream, first.events, first.size)
+                first.tell()
+            elif first:
+                self._tails.passing(write.stream, first)
+            lane.underway.popleft()
+        del self._lanes[write.stream]
+
+    async def aclose(self) -> None:
+        """No more appends; those that wait for a blob go to the store."""
+        self._is_closed = True
+        if self._storing:
+            await asyncio.wait(self._storing)
+
+    def end_feeds(self) -> None:
+        self._tails.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise JournalClosed("the journal is closed")
+
+    def _prepared(
+        self,
+        stream: str,
+        events: Sequence[NewEvent],
+        expect: int,
+        durability: Durability,
+        future: asyncio.Future[int],
+    ) -> Append:
+        self._check_open()
+        if not 0 < len(events) <= MAX_BATCH_EVENTS or not 0 <= expect < MAX_SEQ - len(events):
+            raise InvalidEntry(f"{len(events)} events after {expect}: not 1 to {MAX_BATCH_EVENTS}")
+        check_name("stream", stream)
+        numbered, to_seal, size, is_ready = [], [], 0, True
+        for seq, event in enumerate(events, expect + 1):
+            body = event.body
+            if len(body) > MAX_BODY:
+                is_ready = False
+            else:
+                size += len(body)
+            if event.is_sealed:
+                to_seal.append(seq - expect - 1)
+            numbered.append(Event(seq, event.at, event.kind, body))
+        if size > MAX_BATCH_BYTES:
+            raise InvalidEntry(f"a batch of {size} bytes: at most {MAX_BATCH_BYTES}, split it")
+        write = Append(
+            stream,
+            expect,
+            numbered,
+            to_seal=to_seal,
+            durability=durability,
+            future=future,
+            size=size,
+        )
+        write.is_ready = is_ready
+        return write
+
+    def _hold(self, lane: _Lane, write: Append) -> None:
+        lane.held.append(write)
+        task = asyncio.get_running_loop().create_task(self._store_blobs(lane, write))
+        self._storing.add(task)
+        task.add_done_callback(self._storing.discard)
+
+    async def _store_blobs(self, lane: _Lane, write: Append) -> None:
+        try:
+            for index, event in enumerate(write.events):
+                if len(event.body) > MAX_BODY:
+                    blob = await self._store.put_blob(event.body)
+                    head = event.body[:HEAD_SIZE]
+                    write.events[index] = replace(event, body=head, blob=blob)
+                    write.size += HEAD_SIZE
+        except JournalError as error:
+            write.error = error
+        write.is_ready = True
+        while lane.held and lane.held[0].is_ready:
+            ready = lane.held.popleft()
+            if ready.error:
+                self.settled(ready)
+            else:
+                self._store.submit(ready)
+
+
+def check_name(what: str, name: str) -> None:
+    if not 0 < len(name) <= MAX_NAME or not name.isprintable():
+        raise InvalidEntry(f"{name[:40]!r} is no {what}: 1 to {MAX_NAME} printable characters")

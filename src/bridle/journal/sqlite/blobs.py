@@ -1,0 +1,98 @@
+"""Large payloads as files, named by their SHA-256. Beside the database, so that a huge one passes
+neither through the writer nor twice through the disk.
+
+Used from several threads. A blob is *pinned* from before it is stored until the event that refers
+to it is settled: what nothing refers to may be removed, unless it is pinned.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+
+from ...errors import BlobLost
+from ...ids import new_token
+from ..events import BlobRef
+from .failures import from_system
+from .place import sync_folder
+
+
+class BlobFiles:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._pins: Counter[str] = Counter()
+        self._lock = Lock()
+
+    def put(self, data: bytes) -> BlobRef:
+        """Store it on the disk and pin it."""
+        ref = BlobRef(sha256(data).hexdigest(), len(data))
+        with self._lock:
+            self._pins[ref.digest] += 1
+        try:
+            if not self._is_there(ref):
+                self._write(self._path(ref.digest), data)
+        except OSError as error:
+            self.unpin(ref.digest)
+            raise from_system(error, self._folder) from error
+        return ref
+
+    def get(self, ref: BlobRef) -> bytes:
+        try:
+            data = self._path(ref.digest).read_bytes()
+        except FileNotFoundError:
+            raise BlobLost(ref.digest, "is not there") from None
+        except OSError as error:
+            raise from_system(error, self._folder) from error
+        if sha256(data).hexdigest() != ref.digest:
+            raise BlobLost(ref.digest, "was changed or damaged")
+        return data
+
+    def unpin(self, digest: str) -> None:
+        with self._lock:
+            self._pins[digest] -= 1
+            if not self._pins[digest]:
+                del self._pins[digest]
+
+    def remove(self, digest: str, is_used: Callable[[], bool]) -> None:
+        """Remove it, unless it is used or about to be. Nobody can pin it in between."""
+        with self._lock:
+            if digest not in self._pins and not is_used():
+                with contextlib.suppress(FileNotFoundError):
+                    self._path(digest).unlink()
+
+    def all(self) -> Iterator[str]:
+        for folder in sorted(self._folder.glob("??")):
+            yield from sorted(file.name for file in folder.iterdir())
+
+    def _path(self, digest: str) -> Path:
+        return self._folder / digest[:2] / digest
+
+    def _is_there(self, ref: BlobRef) -> bool:
+        try:
+            self.get(ref)
+        except BlobLost:
+            return False
+        return True
+
+    def _write(self, path: Path, data: bytes) -> None:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        half = self._folder / f"{new_token(8)}.part"
+        try:
+            descriptor = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                # Always: an event must not outlive a power loss that its payload does not.
+                os.fsync(file.fileno())
+            half.replace(path)
+            for folder in (path.parent, self._folder):
+                sync_folder(folder)
+        except OSError:
+            with contextlib.suppress(OSError):
+                half.unlink()
+            raise

@@ -1,0 +1,244 @@
+"""Groups of writes as transactions. Owns what the writer remembers of streams and buckets.
+
+A group of events for known streams is *one* statement: the interpreter's lock is let go once for
+each step of SQLite, and a busy loop takes milliseconds to give it back, so a statement per event
+would take a busy server a hundred times as long.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ...errors import InvalidEntry, JournalError, WrongSequence
+from ..events import GENESIS, BlobRef, Durability, Event
+from ..store import Append, Put, Write
+from .schema import MAX_STREAM, SEQ_BITS, SEQ_MASK
+
+#: The sizes of statements that insert events; a rest below the least has one of its own size. So
+#: there are few of them, and each is prepared once.
+CHUNKS = (256, 32)
+
+
+class Drop(Write):
+    """The deletion of a stream's events, up to the expected last one. They are gone for readers at
+    once; who asked removes the rows, a few at a time."""
+
+    __slots__ = ("expect", "stream")
+
+    def __init__(self, stream: str, expect: int, future: Any) -> None:
+        super().__init__(Durability.PROCESS, future, 0)
+        self.stream = stream
+        self.expect = expect
+
+
+class Job(Write):
+    """Something to do with the connection, in a turn of its own."""
+
+    __slots__ = ("run",)
+
+    def __init__(self, run: Callable[[sqlite3.Connection], Any], future: Any) -> None:
+        super().__init__(Durability.PROCESS, future, 0)
+        self.run = run
+
+
+class _Head:
+    __slots__ = ("id", "seal", "seq")
+
+    def __init__(self, id_: int, seq: int, seal: bytes) -> None:
+        self.id = id_
+        self.seq = seq
+        self.seal = seal
+
+
+class _Bucket:
+    __slots__ = ("id", "revision")
+
+    def __init__(self, id_: int, revision: int) -> None:
+        self.id = id_
+        self.revision = revision
+
+
+class Ledger:
+    """Used by one thread."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._execute = connection.execute
+        self._heads: dict[str, _Head] = {}
+        self._buckets: dict[str, _Bucket] = {}
+        self._is_synchronous: bool | None = None
+
+    def commit(self, group: Sequence[Write]) -> None:
+        """Store all of the group that is not refused, in one transaction.
+
+        A write that is refused has its error. If the transaction fails, it raises, and nothing of
+        the group is stored.
+        """
+        self._synchronise(any(w.durability is Durability.POWER for w in group))
+        try:
+            if all(self._is_plain(write) for write in group):
+                self._commit_plain(group)
+            else:
+                self._commit_any(group)
+        except BaseException:
+            self.forget()
+            if self._connection.in_transaction:
+                self._connection.rollback()
+            raise
+
+    def forget(self) -> None:
+        """What is remembered may be wrong: look again."""
+        self._heads.clear()
+        self._buckets.clear()
+
+    # --- groups
+
+    def _is_plain(self, write: Write) -> bool:
+        if type(write) is not Append or write.to_seal:
+            return False
+        head = self._heads.get(write.stream)
+        return head is not None and head.id > 0
+
+    def _commit_plain(self, group: Sequence[Write]) -> None:
+        rows: list[tuple[Any, ...]] = []
+        for write in group:
+            assert isinstance(write, Append)
+            _try(self._append, write, rows)
+        chunks = list(_chunks(rows))
+        if len(chunks) > 1:
+            self._execute("BEGIN IMMEDIATE")
+        self._insert(chunks)
+        if len(chunks) > 1:
+            self._execute("COMMIT")
+
+    def _commit_any(self, group: Sequence[Write]) -> None:
+        self._execute("BEGIN IMMEDIATE")
+        rows: list[tuple[Any, ...]] = []
+        for write in group:
+            if isinstance(write, Append):
+                _try(self._append, write, rows)
+            elif isinstance(write, Put):
+                _try(self._put, write)
+            elif isinstance(write, Drop):
+                _try(self._drop, write)
+        self._insert(list(_chunks(rows)))
+        self._execute("COMMIT")
+
+    # --- one write
+
+    def _append(self, write: Append, rows: list[tuple[Any, ...]]) -> None:
+        head = self._head(write.stream)
+        seal = write.accept(head.seq, head.seal)
+        if head.id == 0:
+            head.id = self._new_stream(write.stream)
+        if seal != head.seal:
+            self._execute("UPDATE stream SET seal = ? WHERE id = ?", (seal, head.id))
+            head.seal = seal
+        head.seq = write.result
+        high = head.id << SEQ_BITS
+        rows += [_row(high, event) for event in write.events]
+
+    def _put(self, write: Put) -> None:
+        bucket = self._bucket(write.bucket)
+        where = (bucket.id, write.key)
+        found = self._execute("SELECT revision FROM record WHERE bucket = ? AND key = ?", where)
+        row = found.fetchone()
+        write.accept(row[0] if row else 0, bucket.revision + 1)
+        bucket.revision += 1
+        if write.value is None:
+            self._execute("DELETE FROM record WHERE bucket = ? AND key = ?", where)
+        else:
+            self._execute(
+                "INSERT INTO record (bucket, key, revision, value) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (bucket, key)"
+                " DO UPDATE SET revision = excluded.revision, value = excluded.value",
+                (*where, write.result, write.value),
+            )
+        self._execute("UPDATE bucket SET revision = ? WHERE id = ?", (bucket.revision, bucket.id))
+
+    def _drop(self, write: Drop) -> None:
+        head = self._head(write.stream)
+        if head.seq != write.expect:
+            raise WrongSequence(write.stream, write.expect, head.seq)
+        self._execute("UPDATE stream SET floor = ? WHERE id = ?", (head.seq, head.id))
+        write.result = head.id
+
+    def _insert(self, chunks: list[list[tuple[Any, ...]]]) -> None:
+        for rows in chunks:
+            values = ",".join(["(?,?,?,?,?,?)"] * len(rows))
+            self._execute(
+                f"INSERT INTO event (key, at, kind, body, blob, seal) VALUES {values}",
+                [value for row in rows for value in row],
+            )
+
+    # --- what is remembered
+
+    def _head(self, name: str) -> _Head:
+        head = self._heads.get(name)
+        if head is None:
+            head = self._heads[name] = self._load_head(name)
+        return head
+
+    def _load_head(self, name: str) -> _Head:
+        row = self._execute("SELECT id, floor, seal FROM stream WHERE name = ?", (name,)).fetchone()
+        if not row:
+            return _Head(0, 0, GENESIS)
+        id_, floor, seal = row
+        (key,) = self._execute(
+            "SELECT max(key) FROM event WHERE key BETWEEN ? AND ?",
+            (id_ << SEQ_BITS, (id_ << SEQ_BITS) | SEQ_MASK),
+        ).fetchone()
+        return _Head(id_, max(floor, (key or 0) & SEQ_MASK), seal or GENESIS)
+
+    def _new_stream(self, name: str) -> int:
+        id_ = self._execute("INSERT INTO stream (name) VALUES (?)", (name,)).lastrowid or 0
+        if id_ > MAX_STREAM:
+            raise InvalidEntry(f"a journal has room for {MAX_STREAM} streams: start a new one")
+        return id_
+
+    def _bucket(self, name: str) -> _Bucket:
+        bucket = self._buckets.get(name)
+        if bucket is None:
+            found = self._execute("SELECT id, revision FROM bucket WHERE name = ?", (name,))
+            row = found.fetchone()
+            if not row:
+                row = self._execute("INSERT INTO bucket (name) VALUES (?)", (name,)).lastrowid, 0
+            bucket = self._buckets[name] = _Bucket(*row)
+        return bucket
+
+    def _synchronise(self, is_wanted: bool) -> None:
+        """With FULL, a commit waits for the disk; it takes all commits before it along."""
+        if is_wanted is not self._is_synchronous:
+            self._execute(f"PRAGMA synchronous = {'FULL' if is_wanted else 'NORMAL'}")
+            self._is_synchronous = is_wanted
+
+
+def _try(do: Callable[..., None], write: Write, *more: Any) -> None:
+    """A refusal is the write's own; it has changed nothing."""
+    write.error = None
+    try:
+        do(write, *more)
+    except JournalError as error:
+        write.error = error
+
+
+def _row(high: int, event: Event) -> tuple[Any, ...]:
+    blob = packed(event.blob) if event.blob else None
+    seal = event.seal.previous + event.seal.hash if event.seal else None
+    return high | event.seq, event.at, event.kind, event.body, blob, seal
+
+
+def packed(blob: BlobRef) -> bytes:
+    return bytes.fromhex(blob.digest) + blob.size.to_bytes(8, "big")
+
+
+def _chunks(rows: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+    start = 0
+    for size in CHUNKS:
+        while len(rows) - start >= size:
+            yield rows[start : start + size]
+            start += size
+    if start < len(rows):
+        yield rows[start:]

@@ -1,0 +1,131 @@
+"""Reads beside the writer: a few threads with a connection each, which see what is committed."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from threading import local
+from typing import TypeVar
+
+from ...errors import JournalClosed
+from ..events import GENESIS, BlobRef, Event, Record, Seal, StreamInfo
+from .failures import from_sqlite
+from .schema import SEQ_BITS, SEQ_MASK
+
+T = TypeVar("T")
+
+THREADS = 2
+#: A page of large events ends early.
+MAX_READ_BYTES = 8 * 1024 * 1024
+
+_READ = f"""
+SELECT e.key & {SEQ_MASK}, e.at, e.kind, e.body, e.blob, e.seal FROM stream s JOIN event e
+ON e.key > (s.id << {SEQ_BITS} | max(s.floor, ?2)) AND e.key <= (s.id << {SEQ_BITS} | {SEQ_MASK})
+WHERE s.name = ?1 ORDER BY e.key LIMIT ?3
+"""
+_INFO = f"""
+SELECT s.name, s.floor, (SELECT max(key) & {SEQ_MASK} FROM event e WHERE e.key
+BETWEEN s.id << {SEQ_BITS} AND (s.id << {SEQ_BITS} | {SEQ_MASK})), s.seal FROM stream s
+"""
+
+
+class Readers:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._own = local()
+        self._connections: list[sqlite3.Connection] = []
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="bridle-journal-read")
+
+    async def run(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """What the query finds, in one of the threads."""
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._pool, self._run, query)
+        except sqlite3.Error as error:
+            raise from_sqlite(error, self._path) from error
+        except RuntimeError as error:
+            raise JournalClosed("the journal is closed") from error
+
+    def close(self) -> None:
+        """Waits for what is being read."""
+        self._pool.shutdown()
+        for connection in self._connections:
+            connection.close()
+
+    def _run(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        connection = getattr(self._own, "connection", None)
+        if connection is None:
+            connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+            connection.execute("PRAGMA query_only = 1")
+            self._own.connection = connection
+            self._connections.append(connection)
+        return query(connection)
+
+
+def read_events(connection: sqlite3.Connection, stream: str, after: int, limit: int) -> list[Event]:
+    events, size = [], 0
+    with closing(connection.execute(_READ, (stream, after, limit))) as rows:
+        for seq, at, kind, body, blob, seal in rows:
+            events.append(
+                Event(seq, at, kind, body, unpacked_blob(blob) if blob else None, _seal(seal))
+            )
+            size += len(body)
+            if size > MAX_READ_BYTES:
+                break
+    return events
+
+
+def read_info(connection: sqlite3.Connection, stream: str) -> StreamInfo:
+    row = connection.execute(f"{_INFO} WHERE s.name = ?", (stream,)).fetchone()
+    return _info(row) if row else StreamInfo(stream, 1, 0)
+
+
+def read_streams(connection: sqlite3.Connection, prefix: str) -> list[StreamInfo]:
+    where = "WHERE s.name >= ? AND s.name < ? ORDER BY s.name"
+    infos = [_info(row) for row in connection.execute(f"{_INFO} {where}", _range(prefix))]
+    return [info for info in infos if info.last_seq >= info.first_seq]
+
+
+def read_record(connection: sqlite3.Connection, bucket: str, key: str) -> Record | None:
+    row = connection.execute(
+        "SELECT r.key, r.revision, r.value FROM bucket b JOIN record r ON r.bucket = b.id"
+        " WHERE b.name = ? AND r.key = ?",
+        (bucket, key),
+    ).fetchone()
+    return Record(*row) if row else None
+
+
+def read_records(
+    connection: sqlite3.Connection, bucket: str, prefix: str
+) -> tuple[int, list[Record]]:
+    # One statement, so that the revision and the records are of one moment.
+    rows = connection.execute(
+        "SELECT b.revision, r.key, r.revision, r.value FROM bucket b LEFT JOIN record r"
+        " ON r.bucket = b.id AND r.key >= ?2 AND r.key < ?3 WHERE b.name = ?1 ORDER BY r.key",
+        (bucket, *_range(prefix)),
+    ).fetchall()
+    found = [Record(*row[1:]) for row in rows if row[1] is not None]
+    return (rows[0][0] if rows else 0), found
+
+
+def _range(prefix: str) -> tuple[str, str]:
+    """All that starts so lies between these: no name has a character like the last one."""
+    return prefix, prefix + chr(sys.maxunicode)
+
+
+def _info(row: tuple[str, int, int | None, bytes | None]) -> StreamInfo:
+    name, floor, last, seal = row
+    return StreamInfo(name, floor + 1, max(floor, last or 0), seal or GENESIS)
+
+
+def unpacked_blob(packed: bytes) -> BlobRef:
+    return BlobRef(packed[:32].hex(), int.from_bytes(packed[32:], "big"))
+
+
+def _seal(packed: bytes | None) -> Seal | None:
+    return Seal(packed[:32], packed[32:]) if packed else None

@@ -1,0 +1,71 @@
+"""The tables of the file, and how an older file becomes one of today.
+
+An event's key is its stream's id and its number in one integer, so that one tree holds both, a
+stream lies together, and reading after a cursor costs the same in any history.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from ...errors import JournalTooNew
+from .failures import corrupt
+
+#: Says in the file's header that it is ours: "brdl".
+APPLICATION_ID = 0x6272646C
+SEQ_BITS = 40
+SEQ_MASK = (1 << SEQ_BITS) - 1
+#: Ids above would not fit beside a number into an integer of SQLite's.
+MAX_STREAM = (1 << (63 - SEQ_BITS)) - 1
+
+#: Each brings a file from the version that is its place here to the next. Never change one.
+MIGRATIONS: tuple[str, ...] = (
+    """
+    -- Rows stay when their stream is deleted, so that numbers and seals go on where they were.
+    CREATE TABLE stream (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      name TEXT NOT NULL UNIQUE,
+      floor INTEGER NOT NULL DEFAULT 0,  -- events up to here are deleted
+      seal BLOB                          -- hash of the last event that was sealed
+    );
+    CREATE TABLE event (
+      key INTEGER PRIMARY KEY,           -- stream id << 40 | number
+      at REAL NOT NULL,
+      kind TEXT NOT NULL,
+      body BLOB NOT NULL,
+      blob BLOB,                         -- SHA-256 and size of a large payload
+      seal BLOB                          -- hash of the sealed event before, and of this one
+    );
+    CREATE INDEX event_blob ON event (blob) WHERE blob IS NOT NULL;
+    CREATE TABLE bucket (
+      id INTEGER PRIMARY KEY,
+      name TEXT NOT NULL UNIQUE,
+      revision INTEGER NOT NULL DEFAULT 0
+    );
+    CREATE TABLE record (
+      bucket INTEGER NOT NULL REFERENCES bucket (id),
+      key TEXT NOT NULL,
+      revision INTEGER NOT NULL,
+      value BLOB NOT NULL,
+      UNIQUE (bucket, key)
+    );
+    """,
+)
+
+
+def prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the tables, bring those of an older file up to date, refuse what is not ours."""
+    (ours,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if tables and ours != APPLICATION_ID:
+        raise corrupt(path, "it is a database of something else")
+    if version > len(MIGRATIONS):
+        raise JournalTooNew(str(path), version, len(MIGRATIONS))
+    for number, script in enumerate(MIGRATIONS[version:], version + 1):
+        # One transaction each: a crash leaves the version before, whole.
+        connection.executescript(
+            f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number};"
+            f" PRAGMA application_id = {APPLICATION_ID}; COMMIT;"
+        )

@@ -1,0 +1,61 @@
+"""What is done when the disk is full: a ballast is dropped, and its space kept for last words."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from pathlib import Path
+
+BALLAST_SIZE = 4 * 1024 * 1024
+
+_log = logging.getLogger(__name__)
+
+
+class Space:
+    """Whether there is space. Used by one thread, the writer's."""
+
+    def __init__(self, ballast: Path) -> None:
+        self._ballast = ballast
+        self.is_full = not (self._has_ballast() or self._make())
+
+    def ran_out(self) -> bool:
+        """A write found no space. Whether dropping the ballast has made some."""
+        was_there = self._has_ballast()
+        if not self.is_full:
+            self.is_full = True
+            _log.warning("the disk is full: only what must not be lost is written until it is not")
+        with contextlib.suppress(OSError):
+            self._ballast.unlink()
+        return was_there
+
+    def has_returned(self) -> bool:
+        """Look whether there is room for the ballast again; then everything may be written."""
+        if self.is_full and self._make():
+            self.is_full = False
+            _log.warning("there is space on the disk again: the journal goes on")
+        return not self.is_full
+
+    def _has_ballast(self) -> bool:
+        return self._ballast.exists() and self._ballast.stat().st_size == BALLAST_SIZE
+
+    def _make(self) -> bool:
+        # Twice the size, so that it does not come and go with each write; and looked at before it
+        # is tried, so that a try does not take the last bytes.
+        try:
+            free = os.statvfs(self._ballast.parent)
+            if free.f_bavail * free.f_frsize < 2 * BALLAST_SIZE:
+                return False
+            with open(self._ballast, "wb", opener=_private) as file:
+                file.write(bytes(BALLAST_SIZE))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._ballast.unlink()
+            return False
+        return True
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

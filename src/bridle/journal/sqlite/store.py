@@ -1,0 +1,225 @@
+"""A journal in one SQLite file, with its large payloads beside it. Composes; decides little."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from ...errors import DiskFull, JournalClosed
+from ..events import BlobRef, Event, Record, StreamInfo
+from ..journal import Journal
+from ..store import Append, Write
+from .blobs import BlobFiles
+from .failures import from_sqlite
+from .ledger import Drop, Job
+from .place import Place
+from .readers import (
+    Readers,
+    read_events,
+    read_info,
+    read_record,
+    read_records,
+    read_streams,
+)
+from .schema import prepare
+from .space import Space
+from .upkeep import (
+    Health,
+    check_file,
+    drop_rows,
+    sweep_blobs,
+    unfinished_drops,
+    vacuum_step,
+)
+from .writer import Writer
+
+T = TypeVar("T")
+
+#: How long another program that has the file open may hold us up.
+BUSY_SECONDS = 5.0
+BLOB_THREADS = 2
+#: So many prepared statements stay: those that insert events, by size, and the others.
+STATEMENTS = 64
+#: A log that a burst made large is cut to this when it starts again.
+MAX_IDLE_LOG = 64 * 1024 * 1024
+#: How many payloads are looked at in one turn of the writer.
+SWEEP = 100
+
+
+class SqliteStore:
+    """See `store.Store`. Made by `open_journal`, in a thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self.place = Place(folder)
+        try:
+            self._open()
+        except BaseException:
+            self.place.release()
+            raise
+
+    def _open(self) -> None:
+        try:
+            connection = _connect(self.place.file)
+        except DiskFull:
+            # The ballast is there for the start too: without it nothing could be read any more.
+            if not self.place.ballast.exists():
+                raise
+            self.place.ballast.unlink()
+            connection = _connect(self.place.file)
+        path = self.place.file
+        self._blobs = BlobFiles(self.place.blobs)
+        self._writer = Writer(connection, path, Space(self.place.ballast))
+        self._readers = Readers(path)
+        self._pool = ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="bridle-journal-blob")
+        self._is_open = True
+
+    def start(self, settled: Callable[[list[Write]], None]) -> None:
+        def unpin_and_tell(writes: list[Write]) -> None:
+            for write in writes:
+                if isinstance(write, Append):
+                    self._unpin(write)
+            settled(writes)
+
+        self._settled = settled
+        self._writer.start(asyncio.get_running_loop(), unpin_and_tell)
+
+    def submit(self, write: Write) -> None:
+        if not self._is_open:
+            write.error = JournalClosed("the journal is closed")
+            asyncio.get_running_loop().call_soon(self._settled, [write])
+            return
+        self._writer.submit(write)
+
+    async def read(self, stream: str, after: int, limit: int) -> list[Event]:
+        return await self._readers.run(lambda c: read_events(c, stream, after, limit))
+
+    async def info(self, stream: str) -> StreamInfo:
+        return await self._readers.run(lambda c: read_info(c, stream))
+
+    async def streams(self, prefix: str) -> list[StreamInfo]:
+        return await self._readers.run(lambda c: read_streams(c, prefix))
+
+    async def delete(self, stream: str, expect: int) -> None:
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.submit(Drop(stream, expect, future))
+        await self._drop_rows(await future, expect)
+
+    async def record(self, bucket: str, key: str) -> Record | None:
+        return await self._readers.run(lambda c: read_record(c, bucket, key))
+
+    async def records(self, bucket: str, prefix: str) -> tuple[int, list[Record]]:
+        return await self._readers.run(lambda c: read_records(c, bucket, prefix))
+
+    async def put_blob(self, data: bytes) -> BlobRef:
+        return await self._with_blobs(lambda: self._blobs.put(data))
+
+    async def get_blob(self, ref: BlobRef) -> bytes:
+        return await self._with_blobs(lambda: self._blobs.get(ref))
+
+    async def aclose(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        await asyncio.get_running_loop().run_in_executor(self._pool, self._close)
+        self._pool.shutdown()
+
+    async def job(self, run: Callable[[sqlite3.Connection], T]) -> T:
+        """Something for the writer to do in its turn."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self.submit(Job(run, future))
+        return await future
+
+    async def check(self) -> Health:
+        return await self._readers.run(lambda c: check_file(c, self._blobs))
+
+    async def vacuum(self) -> None:
+        """In small steps, between which others write."""
+        for id_, floor in await self.job(unfinished_drops):
+            await self._drop_rows(id_, floor)
+        digests = await self._with_blobs(lambda: list(self._blobs.all()))
+        for start in range(0, len(digests), SWEEP):
+            some = digests[start : start + SWEEP]
+            await self.job(lambda c, some=some: sweep_blobs(c, some, self._blobs))  # type: ignore[misc]
+        while await self.job(vacuum_step):
+            pass
+
+    async def _drop_rows(self, id_: int, upto: int) -> None:
+        while await self.job(lambda c: drop_rows(c, id_, upto, self._blobs)):
+            pass
+
+    async def _with_blobs(self, do: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, do)
+        except RuntimeError as error:  # the pool is shut down
+            raise JournalClosed("the journal is closed") from error
+
+    def _unpin(self, write: Append) -> None:
+        for event in write.events:
+            if event.blob:
+                self._blobs.unpin(event.blob.digest)
+
+    def _close(self) -> None:
+        # The readers first: SQLite tidies the file up when the last connection closes.
+        self._readers.close()
+        self._writer.stop()
+        self.place.release()
+
+
+class SqliteJournal(Journal):
+    """A journal in a file, with what such a file needs now and then."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._sqlite = store
+        super().__init__(store)
+
+    async def check(self) -> Health:
+        """Read everything and say what is wrong with it. Takes as long as the file is large;
+        writing goes on."""
+        return await self._sqlite.check()
+
+    async def vacuum(self) -> None:
+        """Give the space of what was deleted back to the disk, and remove payloads that no event
+        refers to. Writing goes on."""
+        await self._sqlite.vacuum()
+
+
+@asynccontextmanager
+async def open_journal(folder: Path | str) -> AsyncIterator[SqliteJournal]:
+    """The journal of a folder (Bridle's home), which is made if there is none.
+
+    One process at a time may have it open: JournalInUse for another. JournalUnusable and its kinds,
+    JournalUnwritable or DiskFull say why it can't be opened, and what to do.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        loop = asyncio.get_running_loop()
+        store = await loop.run_in_executor(pool, SqliteStore, Path(folder))
+    async with SqliteJournal(store) as journal:
+        yield journal
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    try:
+        connection = sqlite3.connect(
+            path,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=STATEMENTS,
+        )
+        try:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            connection.execute("PRAGMA wal_autocheckpoint = 0")  # the writer decides when
+            connection.execute(f"PRAGMA journal_size_limit = {MAX_IDLE_LOG}")
+            prepare(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise from_sqlite(error, path) from error
+    return connection

@@ -1,0 +1,117 @@
+"""What a file needs now and then: removing, tidying up, checking. In steps that hold nobody up."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from ...errors import JournalError
+from .blobs import BlobFiles
+from .readers import unpacked_blob
+from .schema import SEQ_BITS, SEQ_MASK
+
+#: How much one turn of the writer removes.
+ROWS = 500
+BYTES = 4 * 1024 * 1024
+VACUUM_PAGES = 256
+#: How many of the file's own complaints are told.
+COMPLAINTS = 20
+
+
+class Health(Struct, frozen=True):
+    """What `check` found: how much there is, and everything that is wrong with it."""
+
+    streams: int
+    events: int
+    blobs: int
+    problems: list[str]
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.problems
+
+
+def drop_rows(connection: sqlite3.Connection, id_: int, upto: int, blobs: BlobFiles) -> bool:
+    """Remove some events of a deleted stream. Whether there may be more."""
+    low = id_ << SEQ_BITS
+    rows = connection.execute(
+        "SELECT key, length(body), blob FROM event WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?",
+        (low, low | upto, ROWS),
+    )
+    last, size, unused = 0, 0, []
+    for key, length, blob in rows.fetchall():
+        if size > BYTES:
+            break
+        last, size = key, size + length
+        if blob:
+            unused.append(unpacked_blob(blob).digest)
+    if not last:
+        return False
+    connection.execute("DELETE FROM event WHERE key BETWEEN ? AND ?", (low, last))
+    sweep_blobs(connection, unused, blobs)
+    return True
+
+
+def unfinished_drops(connection: sqlite3.Connection) -> list[tuple[int, int]]:
+    """Deleted streams whose rows we had no time to remove."""
+    return connection.execute(
+        f"SELECT id, floor FROM stream WHERE floor > 0 AND EXISTS (SELECT 1 FROM event WHERE key"
+        f" BETWEEN id << {SEQ_BITS} AND (id << {SEQ_BITS} | floor))"
+    ).fetchall()
+
+
+def sweep_blobs(connection: sqlite3.Connection, digests: list[str], blobs: BlobFiles) -> None:
+    """Remove those of them that no event refers to."""
+    for digest in digests:
+        blobs.remove(digest, lambda digest=digest: _is_used(connection, digest))  # type: ignore[misc]
+
+
+def vacuum_step(connection: sqlite3.Connection) -> bool:
+    """Give some pages back to the disk. Whether there are more."""
+    connection.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
+    (left,) = connection.execute("PRAGMA freelist_count").fetchone()
+    if not left:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return bool(left)
+
+
+def check_file(connection: sqlite3.Connection, blobs: BlobFiles) -> Health:
+    problems = [row[0] for row in connection.execute(f"PRAGMA integrity_check({COMPLAINTS})")]
+    problems = [] if problems == ["ok"] else problems
+    (streams,) = connection.execute("SELECT count(*) FROM stream").fetchone()
+    events = 0
+    for count, gap in _counts(connection):
+        events += count
+        problems += [gap] if gap else []
+    refs = {unpacked_blob(row[0]) for row in connection.execute(_BLOBS)}
+    for ref in refs:
+        try:
+            blobs.get(ref)
+        except JournalError as error:
+            problems.append(str(error))
+    return Health(streams, events, len(refs), problems)
+
+
+_BLOBS = "SELECT DISTINCT blob FROM event WHERE blob IS NOT NULL"
+_COUNTS = f"""
+SELECT s.name, s.floor, count(*), max(e.key) & {SEQ_MASK} FROM stream s JOIN event e
+ON e.key > (s.id << {SEQ_BITS} | s.floor) AND e.key <= (s.id << {SEQ_BITS} | {SEQ_MASK})
+GROUP BY s.id
+"""
+
+
+def _counts(connection: sqlite3.Connection) -> Iterator[tuple[int, str]]:
+    for name, floor, count, last in connection.execute(_COUNTS):
+        missing = last - floor - count
+        yield count, f"stream {name!r} lacks {missing} of its events" if missing else ""
+
+
+def _is_used(connection: sqlite3.Connection, digest: str) -> bool:
+    start = bytes.fromhex(digest)
+    found = connection.execute(
+        "SELECT 1 FROM event WHERE blob >= ? AND blob < ? LIMIT 1",
+        (start, start + b"\xff" * 9),
+    )
+    return found.fetchone() is not None

@@ -1,0 +1,160 @@
+"""The writer's thread: gathers what is waiting into one transaction, and tells the loop once.
+
+It alone writes the database and moves the log into it ("checkpoint"). Beside being simple, that is
+what keeps SQLite before 3.51.3 from a rare corruption: another connection that checkpoints while
+one commits. It checkpoints when nothing is waiting, if it can.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import queue
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+
+from ...errors import DiskFull, InvalidEntry, JournalError, words_of
+from ..events import MAX_BATCH_BYTES, Durability
+from ..store import Write
+from .failures import disk_full, from_sqlite
+from .ledger import Job, Ledger
+from .space import Space
+
+#: A group is bounded, so that none in it waits long; a batch may be as large as a group.
+MAX_GROUP_BYTES = MAX_BATCH_BYTES
+MAX_GROUP_WRITES = 2_000
+#: What each write costs on the disk beside its payload, about.
+OVERHEAD = 64
+CHECKPOINT_WHEN_IDLE = 1 * 1024 * 1024
+CHECKPOINT_ALWAYS = 32 * 1024 * 1024
+IDLE_SECONDS = 0.25
+
+_log = logging.getLogger(__name__)
+
+
+class Writer:
+    """Owns the connection that writes, from `start` to `stop`."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, space: Space) -> None:
+        self._connection = connection
+        self._path = path
+        self._space = space
+        self._ledger = Ledger(connection)
+        self._waiting: deque[Write] = deque()
+        self._bell: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._has_rung = False
+        self._since_checkpoint = 0
+        self._thread = Thread(target=self._run, name="bridle-journal", daemon=True)
+
+    def start(
+        self, loop: asyncio.AbstractEventLoop, settled: Callable[[list[Write]], None]
+    ) -> None:
+        self._loop = loop
+        self._settled = settled
+        self._thread.start()
+
+    def submit(self, write: Write) -> None:
+        """From the loop. The thread is woken once for all that comes while it is busy."""
+        self._waiting.append(write)
+        if not self._has_rung:
+            self._has_rung = True
+            self._bell.put(True)
+
+    def stop(self) -> None:
+        """Settle all that was submitted, and close the connection. Waits; not for the loop."""
+        self._bell.put(False)
+        self._thread.join()
+
+    def _run(self) -> None:
+        goes_on = True
+        while goes_on:
+            goes_on = self._wait()
+            self._has_rung = False  # before looking: what comes now rings again
+            while self._waiting:
+                group = self._next_group()
+                self._settle(group)
+                self._tell(group)
+        with contextlib.suppress(sqlite3.Error):  # it is closed at the latest with the process
+            self._connection.close()
+
+    def _wait(self) -> bool:
+        if self._since_checkpoint < CHECKPOINT_WHEN_IDLE:
+            return self._bell.get()
+        try:
+            return self._bell.get(timeout=IDLE_SECONDS)
+        except queue.Empty:
+            self._checkpoint()
+            return self._bell.get()
+
+    def _next_group(self) -> list[Write]:
+        group = [self._waiting.popleft()]
+        size = group[0].size
+        while self._waiting and not isinstance(group[0], Job):
+            after = self._waiting[0]
+            size += after.size
+            if isinstance(after, Job) or size > MAX_GROUP_BYTES or len(group) >= MAX_GROUP_WRITES:
+                break
+            group.append(self._waiting.popleft())
+        return group
+
+    def _settle(self, group: list[Write], is_retry: bool = False) -> None:
+        """Every write of the group gets its result or its error."""
+        writable = [write for write in group if self._has_space_for(write)]
+        if not writable:
+            return
+        try:
+            if isinstance(writable[0], Job):
+                writable[0].result = writable[0].run(self._connection)
+            else:
+                self._ledger.commit(writable)
+        except Exception as error:  # noqa: BLE001 - it is told to who waits for the write
+            if self._connection.in_transaction:
+                self._connection.rollback()
+            self._failed(writable, error, is_retry)
+            return
+        self._since_checkpoint += sum(write.size + OVERHEAD for write in writable)
+        if self._since_checkpoint > CHECKPOINT_ALWAYS:
+            self._checkpoint()
+
+    def _failed(self, group: list[Write], error: Exception, is_retry: bool) -> None:
+        """Each is tried alone, so that only what can't be written fails."""
+        if len(group) > 1:
+            for write in group:
+                self._settle([write])
+            return
+        translated = self._translated(error)
+        if isinstance(translated, DiskFull) and self._space.ran_out() and not is_retry:
+            self._settle(group, is_retry=True)
+        else:
+            group[0].error = translated
+
+    def _translated(self, error: Exception) -> JournalError:
+        if isinstance(error, sqlite3.Error):
+            return from_sqlite(error, self._path)
+        if isinstance(error, JournalError):
+            return error
+        _log.error("the journal's writer can't write this", exc_info=error)
+        return InvalidEntry(f"the journal can't write this: {words_of(error)}")
+
+    def _has_space_for(self, write: Write) -> bool:
+        is_allowed = write.durability is Durability.POWER or isinstance(write, Job)
+        if is_allowed or not self._space.is_full or self._space.has_returned():
+            return True
+        write.error = disk_full(self._path)
+        return False
+
+    def _checkpoint(self) -> None:
+        self._since_checkpoint = 0
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except sqlite3.Error as error:
+            # Nothing is lost by that: the log keeps it, and the next time may do.
+            _log.warning("the journal's log could not be moved into its file: %s", error)
+
+    def _tell(self, group: list[Write]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._settled, group)
