@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .archive import archive, read_archive, verify_archive
 from .audit import Verdict, verify
 from .buckets import Bucket, Document
+from .contract import Journal
 from .events import (
     Batch,
     BlobRef,
@@ -22,7 +24,8 @@ from .events import (
     Seal,
     StreamInfo,
 )
-from .journal import Journal, memory_journal
+from .journal import memory_journal
+from .projections import Projection, Stamped
 
 if TYPE_CHECKING:
     from .sqlite.store import open_journal
@@ -38,13 +41,18 @@ __all__ = [
     "Journal",
     "Live",
     "NewEvent",
+    "Projection",
     "Record",
     "Seal",
+    "Stamped",
     "StreamInfo",
     "Verdict",
+    "archive",
     "memory_journal",
     "open_journal",
+    "read_archive",
     "verify",
+    "verify_archive",
 ]
 
 

@@ -10,9 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from .events import Batch, BlobRef, Change, Durability, Event, Live, NewEvent, Record, StreamInfo
+
+if TYPE_CHECKING:
+    from .buckets import Bucket
+
+T = TypeVar("T")
 
 
 class Feed(Protocol):
@@ -171,6 +176,12 @@ class Journal(Protocol):
 
     @property
     def blobs(self) -> Blobs: ...
+
+    def bucket(self, name: str, kind: type[T]) -> Bucket[T]:
+        """The records of one type: a msgspec Struct, or whatever msgspec can encode."""
+
+    async def payload(self, event: Event) -> bytes:
+        """All of what was appended: the event's body, or the blob where that is only the head."""
 
     async def aclose(self) -> None:
         """Store what was asked for, then close. Feeds and watches end."""

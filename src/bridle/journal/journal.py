@@ -1,4 +1,4 @@
-"""An event log, records and blobs over one store."""
+"""An event log, records and blobs over one store, as `contract.Journal` promises them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from .buckets import Bucket
+from .contract import Journal
 from .events import BlobRef, Event
 from .log import Log
 from .memory import MemoryStore
@@ -30,7 +31,7 @@ class StoredBlobs:
         return await self._store.get_blob(ref)
 
 
-class Journal:
+class StoredJournal:
     """Belongs to the event loop on which it was made. `async with` closes it."""
 
     def __init__(self, store: Store) -> None:
@@ -80,5 +81,5 @@ class Journal:
 @asynccontextmanager
 async def memory_journal() -> AsyncIterator[Journal]:
     """A journal that is gone when it is closed."""
-    async with Journal(MemoryStore()) as journal:
+    async with StoredJournal(MemoryStore()) as journal:
         yield journal

@@ -151,6 +151,8 @@ class Log:
         numbered, to_seal, size, is_ready = [], [], 0, True
         for seq, event in enumerate(events, expect + 1):
             body = event.body
+            if type(body) is not bytes or not event.kind.isprintable():
+                raise InvalidEntry(f"an event has bytes and a printable kind: {event.kind!r}")
             if len(body) > MAX_BODY:
                 is_ready = False
             else:

@@ -18,8 +18,8 @@ from threading import Lock
 from ...errors import BlobLost
 from ...ids import new_token
 from ..events import BlobRef
+from ..files import sync_folder
 from .failures import from_system
-from .place import sync_folder
 
 
 class BlobFiles:

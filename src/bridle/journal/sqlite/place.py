@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from ...errors import JournalInUse, JournalUnusable
+from ..files import sync_folder
 from .failures import from_system
 
 FILE = "journal.db"
@@ -73,15 +74,6 @@ def _refuse_network(folder: Path) -> None:
             f"{folder} is on a network file system ({kind}), where a journal would be damaged:"
             " choose a home on a disk of this machine"
         )
-
-
-def sync_folder(folder: Path) -> None:
-    """So that the names of new files in it survive a power loss too."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def file_system_of(folder: Path) -> str:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from ...errors import DiskFull, JournalClosed
 from ..events import BlobRef, Event, Record, StreamInfo
-from ..journal import Journal
+from ..journal import StoredJournal
 from ..store import Append, Write
 from .blobs import BlobFiles
 from .failures import from_sqlite
@@ -170,7 +170,7 @@ class SqliteStore:
         self.place.release()
 
 
-class SqliteJournal(Journal):
+class SqliteJournal(StoredJournal):
     """A journal in a file, with what such a file needs now and then."""
 
     def __init__(self, store: SqliteStore) -> None:
