@@ -15,8 +15,7 @@ from .engines import ENGINES, Engine
 
 @pytest.fixture(params=sorted(ENGINES))
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
-    made: Engine = ENGINES[request.param](tmp_path / "home")
-    return made
+    return ENGINES[request.param](tmp_path / "home")
 
 
 @pytest_asyncio.fixture

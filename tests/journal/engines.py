@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +19,7 @@ class Engine(Protocol):
 
 
 class InMemory:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, _: Path) -> None:
         self._store = MemoryStore()
 
     @asynccontextmanager
@@ -38,4 +38,4 @@ class InSqlite:
             yield journal
 
 
-ENGINES = {"memory": InMemory, "sqlite": InSqlite}
+ENGINES: dict[str, Callable[[Path], Engine]] = {"memory": InMemory, "sqlite": InSqlite}
