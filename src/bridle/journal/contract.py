@@ -69,7 +69,7 @@ class EventLog(Protocol):
     def publish(self, stream: str, events: Sequence[Live]) -> None:
         """Tell those who follow the stream now, after all that was appended before this call.
 
-        Nothing is stored; who is not there or has fallen behind will never see it.
+        Nothing is stored: who was not there, or has fallen behind, may never see it.
         """
 
     async def read(self, stream: str, after: int = 0, limit: int = 100) -> list[Event]:

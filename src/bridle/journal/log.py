@@ -79,8 +79,8 @@ class Log:
         lane = self._lanes.get(stream)
         if lane:
             lane.underway.append(events)
-        elif events:
-            self._tails.passing(stream, events)
+        else:
+            self._pass_on(stream, events)
 
     async def read(self, stream: str, after: int = 0, limit: int = 100) -> list[Event]:
         self._check_open()
@@ -116,12 +116,16 @@ class Log:
                 if not first.is_settled:
                     return
                 if not first.error:
-                    self._tails.committed(first.stream, first.events, first.size)
+                    self._tails.tell(first.stream, first.events, first.size)
                 first.tell()
-            elif first:
-                self._tails.passing(write.stream, first)
+            else:
+                self._pass_on(write.stream, first)
             lane.underway.popleft()
         del self._lanes[write.stream]
+
+    def _pass_on(self, stream: str, events: Sequence[Live]) -> None:
+        if events:
+            self._tails.tell(stream, events, sum(len(event.body) for event in events))
 
     async def aclose(self) -> None:
         """No more appends; those that wait for a blob go to the store."""

@@ -1,9 +1,10 @@
 """Who follows which stream. Owns the step from history to live; does not store or wait for disks.
 
-Everything here happens on the event loop. A feed is, per stream, either *live*, and is handed what
-was committed, or *behind*, and reads the log from its cursor. It becomes live when it has read up
-to what was last handed out, and falls behind when too much waits for it. So nothing is told twice,
-nothing stored is missed, and a feed at the end of a stream reads no disk.
+Everything here happens on the event loop. The *tail* of a stream that somebody follows is what was
+told last, kept once for all of its readers. A reader takes from the tail where that goes on from
+what it has taken before; where it does not, the reader is behind, and reads the log until it does.
+So nothing is told twice, nothing stored is missed, nobody is waited for, and who is at the end of a
+stream reads no disk.
 """
 
 from __future__ import annotations
@@ -19,117 +20,185 @@ from .events import Batch, Event, Live
 Read = Callable[[str, int, int], Awaitable[list[Event]]]
 
 PAGE = 512
-#: What may wait for a feed, of all its streams, before it has to read the log instead.
-MAX_WAITING_EVENTS = 4_096
-MAX_WAITING_BYTES = 8 * 1024 * 1024
-
-
-class _Tail:
-    """The end of one stream that somebody follows: what was last handed out, and to whom."""
-
-    __slots__ = ("feeds", "last")
-
-    def __init__(self) -> None:
-        self.last = 0
-        self.feeds: list[ref[TailFeed]] = []
+#: How much the tails of all streams may hold; then what was told first has to be read from the log.
+MAX_TOLD_BYTES = 16 * 1024 * 1024
+#: What an event takes in memory beside its body, about.
+OVERHEAD = 256
 
 
 class Tails:
-    """All streams that are followed now. A stream that is not costs nothing."""
+    """The tails of all streams that are followed now. A stream that is not costs nothing."""
 
     def __init__(self, read: Read) -> None:
-        self._read = read
+        self.read = read
         self._tails: dict[str, _Tail] = {}
         self._feeds: WeakSet[TailFeed] = WeakSet()
+        #: What was told, of all streams in one order: the first is forgotten first.
+        self._told: deque[tuple[_Tail, int]] = deque()
+        self._bytes = 0
 
     def follow(self, stream: str, after: int) -> TailFeed:
-        feed = TailFeed(self, self._read)
+        feed = TailFeed(self)
         self._feeds.add(feed)
         feed.add(stream, after)
         return feed
 
-    def committed(self, stream: str, events: Sequence[Event], size: int) -> None:
-        """These are stored: tell everybody who is live."""
+    def tell(self, stream: str, events: Sequence[Event | Live], size: int) -> None:
+        """These were stored, or are passing by: tell everybody who follows the stream."""
         tail = self._tails.get(stream)
-        if tail:
-            tail.last = events[-1].seq
-            self._offer(tail, Batch(stream, events), size)
-
-    def passing(self, stream: str, events: Sequence[Live]) -> None:
-        """These are not stored: tell everybody who is live, and forget them."""
-        tail = self._tails.get(stream)
-        if tail:
-            size = sum(len(event.body) for event in events)
-            self._offer(tail, Batch(stream, events), size)
-
-    def last_told(self, stream: str) -> int:
-        return self._tails[stream].last
-
-    def join(self, stream: str, feed: TailFeed) -> None:
-        self._tails.setdefault(stream, _Tail()).feeds.append(ref(feed))
-
-    def leave(self, stream: str, feed: TailFeed | None) -> None:
-        tail = self._tails[stream]
-        tail.feeds = [kept for kept in tail.feeds if kept() not in (None, feed)]
-        if not tail.feeds:
+        if tail is None:
+            return
+        if not tail.tell(Batch(stream, events)):
             del self._tails[stream]
+            return
+        size += OVERHEAD * len(events)
+        self._told.append((tail, size))
+        self._bytes += size
+        while self._bytes > MAX_TOLD_BYTES:
+            tail, size = self._told.popleft()
+            tail.forget_first()
+            self._bytes -= size
+
+    def join(self, place: _Place) -> None:
+        tail = self._tails.setdefault(place.stream, _Tail())
+        tail.places.append(place)
+        place.tail = tail
+        place.joined = tail.end
+
+    def leave(self, place: _Place) -> None:
+        tail = place.tail
+        tail.places = [kept for kept in tail.places if kept is not place and kept.feed()]
+        if not tail.places and self._tails.get(place.stream) is tail:
+            del self._tails[place.stream]
 
     def close(self) -> None:
         for feed in list(self._feeds):
             feed.close()
 
-    def _offer(self, tail: _Tail, batch: Batch, size: int) -> None:
+
+class _Tail:
+    """What was told last on one stream, and where its readers are."""
+
+    __slots__ = ("batches", "end", "last_seq", "places")
+
+    def __init__(self) -> None:
+        self.batches: deque[Batch] = deque()
+        self.end = 0  # how many batches were ever told: the place of the next one
+        self.last_seq = 0  # the last number that was told; 0 before the first
+        self.places: list[_Place] = []
+
+    @property
+    def start(self) -> int:
+        """The place of the first batch that is still here."""
+        return self.end - len(self.batches)
+
+    def tell(self, batch: Batch) -> bool:
+        """Wake everybody. Whether anybody is there."""
+        self.batches.append(batch)
+        self.end += 1
+        last = batch.events[-1]
+        if isinstance(last, Event):
+            self.last_seq = last.seq
         are_all_there = True
-        for reference in tail.feeds:
-            feed = reference()
+        for place in self.places:
+            feed = place.feed()
             if feed is None:
                 are_all_there = False
             else:
-                feed.offer(batch, size)
+                feed.wake(place)
         if not are_all_there:
-            self.leave(batch.stream, None)
+            self.places = [place for place in self.places if place.feed()]
+        return bool(self.places)
+
+    def forget_first(self) -> None:
+        if self.batches:
+            self.batches.popleft()
 
 
 class _Place:
     """Where a feed is on one stream."""
 
-    __slots__ = ("is_behind", "offered", "taken")
+    __slots__ = ("feed", "is_listed", "joined", "stream", "tail", "taken", "upto")
 
-    def __init__(self, after: int) -> None:
-        self.taken = after  # by the reader
-        self.offered = after  # taken, or waiting to be
-        self.is_behind = True
+    def __init__(self, feed: TailFeed, stream: str, after: int) -> None:
+        self.feed = ref(feed)
+        self.stream = stream
+        self.taken = after  # the last number that was given to the reader
+        self.upto: int | None = None  # what was taken of the tail; None: it is behind
+        self.is_listed = False  # among those that have something, or may have
+        self.tail = _Tail()
+        self.joined = 0  # what the tail had told before
+
+    @property
+    def is_behind(self) -> bool:
+        return self.upto is None or self.upto < self.tail.start
+
+    @property
+    def is_at_the_end(self) -> bool:
+        return self.upto == self.tail.end
+
+    def take(self) -> Batch | None:
+        """The next batch of the tail; None at its end."""
+        tail = self.tail
+        assert self.upto is not None
+        while self.upto < tail.end:
+            batch = tail.batches[self.upto - tail.start]
+            self.upto += 1
+            last = batch.events[-1]
+            if isinstance(last, Live):
+                if self.upto > self.joined:
+                    return batch
+            elif last.seq > self.taken:
+                new = last.seq - self.taken
+                self.taken = last.seq
+                if new < len(batch.events):  # the others were read from the log
+                    batch = Batch(self.stream, batch.events[-new:])
+                return batch
+        return None
+
+    def has_read(self, events: list[Event], told: int) -> None:
+        """What the log had after the last that was taken, `told` being what was told before."""
+        # What was told, is not in the tail and not in the log either, was deleted.
+        self.taken = events[-1].seq if events else max(self.taken, told)
+        upto = self.tail.start
+        for number, batch in enumerate(self.tail.batches, upto + 1):
+            first, last = batch.events[0], batch.events[-1]
+            if isinstance(first, Event) and isinstance(last, Event):
+                if first.seq > self.taken + 1:
+                    return  # there is more to read before it
+                if last.seq > self.taken:
+                    break
+                upto = number
+        else:
+            if self.taken < self.tail.last_seq or (events and not self.tail.last_seq):
+                return
+        self.upto = upto
 
 
 class TailFeed:
-    """One reader's cursors, and what waits for it. See `contract.Feed` for what it promises."""
+    """One reader's places. See `contract.Feed` for what it promises."""
 
-    def __init__(self, tails: Tails, read: Read) -> None:
+    def __init__(self, tails: Tails) -> None:
         self._tails = tails
-        self._read = read
         self._places: dict[str, _Place] = {}
-        self._behind: deque[str] = deque()
-        self._waiting: deque[tuple[Batch, int]] = deque()
-        self._events = self._bytes = 0
+        #: Those that have something, or may have. By turns, so that none keeps the others back.
+        self._listed: deque[_Place] = deque()
         self._bell = Bell()
         self._is_closed = False
-        self._is_logs_turn = False
 
     def add(self, stream: str, after: int = 0) -> None:
         if self._is_closed or stream in self._places:
             return
-        self._places[stream] = _Place(after)
-        self._behind.append(stream)
-        self._tails.join(stream, self)
-        self._bell.ring()
+        place = self._places[stream] = _Place(self, stream, after)
+        self._tails.join(place)
+        self.wake(place)
 
     def remove(self, stream: str) -> None:
-        if self._places.pop(stream, None) is None:
-            return
-        self._tails.leave(stream, self)
-        if stream in self._behind:
-            self._behind.remove(stream)
-        self._forget_waiting(stream)
+        place = self._places.pop(stream, None)
+        if place:
+            self._tails.leave(place)
+            if place.is_listed:
+                self._listed.remove(place)
 
     def close(self) -> None:
         for stream in list(self._places):
@@ -137,95 +206,43 @@ class TailFeed:
         self._is_closed = True
         self._bell.ring()
 
-    def offer(self, batch: Batch, size: int) -> None:
-        """What was just committed, or is passing, on a stream that this feed follows."""
-        place = self._places[batch.stream]
-        if place.is_behind:
-            return
-        first, last = batch.events[0], batch.events[-1]
-        if isinstance(first, Event) and isinstance(last, Event):
-            if last.seq <= place.offered:  # it was read from the log before we were told
-                return
-            if first.seq <= place.offered:
-                batch = Batch(batch.stream, batch.events[place.offered - first.seq + 1 :])
-            elif first.seq > place.offered + 1:  # never told, or deleted: the log knows
-                self._fall_behind(batch.stream)
-                return
-            place.offered = last.seq
-        self._put(batch, size)
-        if self._events > MAX_WAITING_EVENTS or self._bytes > MAX_WAITING_BYTES:
-            self._drop_waiting()
-        self._bell.ring()
+    def wake(self, place: _Place) -> None:
+        """There is something at this place."""
+        if not place.is_listed:
+            place.is_listed = True
+            self._listed.append(place)
+            self._bell.ring()
 
     def __aiter__(self) -> AsyncIterator[Batch]:
         return self
 
     async def __anext__(self) -> Batch:
-        while True:
-            # By turns, so that neither a busy stream nor a long history keeps the other back.
-            self._is_logs_turn = not self._is_logs_turn
-            if self._behind and (self._is_logs_turn or not self._waiting):
-                batch = await self._read_on(self._behind[0])
-                if batch:
-                    return batch
-            elif self._waiting:
-                return self._take()
-            elif self._is_closed:
-                raise StopAsyncIteration
-            else:
+        while not self._is_closed:
+            if not self._listed:
                 await self._bell.wait()
+                continue
+            place = self._listed[0]
+            if place.is_behind:
+                batch = await self._read(place)
+            else:
+                batch = place.take()
+                if place.is_at_the_end:
+                    place.is_listed = False
+                    self._listed.popleft()
+            if batch:
+                self._listed.rotate(-1)
+                return batch
+        raise StopAsyncIteration
 
-    async def _read_on(self, stream: str) -> Batch | None:
-        place = self._places[stream]
-        told = self._tails.last_told(stream)
+    async def _read(self, place: _Place) -> Batch | None:
+        told = place.tail.last_seq
         try:
-            events = await self._read(stream, place.taken, PAGE)
+            events = await self._tails.read(place.stream, place.taken, PAGE)
         except JournalClosed:
             if self._is_closed:
                 return None
             raise
-        if self._places.get(stream) is not place:  # removed while we read
+        if self._places.get(place.stream) is not place:  # removed while we read
             return None
-        if events:
-            place.taken = place.offered = events[-1].seq
-            self._behind.rotate(-1)
-            return Batch(stream, events)
-        if self._tails.last_told(stream) == told:  # nothing came while we read: this is the end
-            place.taken = place.offered = max(place.taken, told)
-            place.is_behind = False
-            self._behind.remove(stream)
-        return None
-
-    def _take(self) -> Batch:
-        batch, size = self._waiting.popleft()
-        self._events -= len(batch.events)
-        self._bytes -= size
-        last = batch.events[-1]
-        if isinstance(last, Event):
-            self._places[batch.stream].taken = last.seq
-        return batch
-
-    def _put(self, batch: Batch, size: int) -> None:
-        self._waiting.append((batch, size))
-        self._events += len(batch.events)
-        self._bytes += size
-
-    def _drop_waiting(self) -> None:
-        """Too much waits: it is read from the log, when the reader comes to it."""
-        for stream in {batch.stream for batch, _ in self._waiting}:
-            self._fall_behind(stream)
-
-    def _fall_behind(self, stream: str) -> None:
-        place = self._places[stream]
-        place.offered = place.taken
-        place.is_behind = True
-        self._behind.append(stream)
-        self._forget_waiting(stream)
-        self._bell.ring()
-
-    def _forget_waiting(self, stream: str) -> None:
-        kept = [waiting for waiting in self._waiting if waiting[0].stream != stream]
-        self._waiting.clear()
-        self._events = self._bytes = 0
-        for batch, size in kept:
-            self._put(batch, size)
+        place.has_read(events, told)
+        return Batch(place.stream, events) if events else None
