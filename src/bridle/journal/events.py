@@ -1,4 +1,8 @@
-"""What a journal keeps and passes on: events, live ones, large payloads, records; and limits."""
+"""What a journal keeps and passes on: events, live ones, large payloads, records; and limits.
+
+There are many of these at a time, and none can be part of a cycle: Python's collector is told not
+to look at them.
+"""
 
 from __future__ import annotations
 
@@ -32,21 +36,21 @@ class Durability(Enum):
     POWER = "power"
 
 
-class BlobRef(Struct, frozen=True):
+class BlobRef(Struct, frozen=True, gc=False):
     """Where a large payload is: SHA-256 as hexadecimal digits, and its size in bytes."""
 
     digest: str
     size: int
 
 
-class Seal(Struct, frozen=True):
+class Seal(Struct, frozen=True, gc=False):
     """A link of the stream's audit chain: the hash of the sealed event before, and of this one."""
 
     previous: bytes
     hash: bytes
 
 
-class NewEvent(Struct, frozen=True):
+class NewEvent(Struct, frozen=True, gc=False):
     """An event to append. `at` is when it happened (unix seconds), not when it was stored."""
 
     kind: str
@@ -56,7 +60,7 @@ class NewEvent(Struct, frozen=True):
     is_sealed: bool = False
 
 
-class Event(Struct, frozen=True):
+class Event(Struct, frozen=True, gc=False):
     """A stored event. With a `blob`, `body` is only the head of the payload."""
 
     seq: int
@@ -67,7 +71,7 @@ class Event(Struct, frozen=True):
     seal: Seal | None = None
 
 
-class Live(Struct, frozen=True):
+class Live(Struct, frozen=True, gc=False):
     """An event for those who listen now: never stored, and without a number."""
 
     kind: str
@@ -87,7 +91,7 @@ class Batch(Struct, frozen=True):
         return [event for event in self.events if isinstance(event, Event)]
 
 
-class StreamInfo(Struct, frozen=True):
+class StreamInfo(Struct, frozen=True, gc=False):
     """A stream: its first event that is not deleted, and the last number that was given.
 
     A stream without events has a `first_seq` above its `last_seq`.
@@ -100,7 +104,7 @@ class StreamInfo(Struct, frozen=True):
     last_seal: bytes = GENESIS
 
 
-class Record(Struct, frozen=True):
+class Record(Struct, frozen=True, gc=False):
     """A document as it is kept."""
 
     key: str
@@ -108,7 +112,7 @@ class Record(Struct, frozen=True):
     value: bytes
 
 
-class Gone(Struct, frozen=True):
+class Gone(Struct, frozen=True, gc=False):
     """A record was deleted."""
 
     key: str

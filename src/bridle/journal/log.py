@@ -154,16 +154,17 @@ class Log:
         check_name("stream", stream)
         numbered, to_seal, size, is_ready = [], [], 0, True
         for seq, event in enumerate(events, expect + 1):
-            body = event.body
-            if type(body) is not bytes or not event.kind.isprintable():
-                raise InvalidEntry(f"an event has bytes and a printable kind: {event.kind!r}")
-            if len(body) > MAX_BODY:
+            body, kind = event.body, event.kind
+            if type(body) is not bytes or not kind.isprintable():
+                raise InvalidEntry(f"an event has bytes and a printable kind: {kind!r}")
+            length = len(body)
+            if length > MAX_BODY:
                 is_ready = False
             else:
-                size += len(body)
+                size += length
             if event.is_sealed:
                 to_seal.append(seq - expect - 1)
-            numbered.append(Event(seq, event.at, event.kind, body))
+            numbered.append(Event(seq, event.at, kind, body))
         if size > MAX_BATCH_BYTES:
             raise InvalidEntry(f"a batch of {size} bytes: at most {MAX_BATCH_BYTES}, split it")
         write = Append(

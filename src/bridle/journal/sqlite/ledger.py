@@ -8,17 +8,19 @@ would take a busy server a hundred times as long.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from ...errors import InvalidEntry, JournalError, WrongSequence
-from ..events import GENESIS, BlobRef, Durability, Event
+from ..events import GENESIS, BlobRef, Durability
 from ..store import Append, Put, Write
 from .schema import MAX_STREAM, SEQ_BITS, SEQ_MASK
 
 #: The sizes of statements that insert events; a rest below the least has one of its own size. So
 #: there are few of them, and each is prepared once.
 CHUNKS = (256, 32)
+COLUMNS = 6
 
 
 class Drop(Write):
@@ -102,33 +104,33 @@ class Ledger:
         return head is not None and head.id > 0
 
     def _commit_plain(self, group: Sequence[Write]) -> None:
-        rows: list[tuple[Any, ...]] = []
+        values: list[Any] = []
         for write in group:
             assert isinstance(write, Append)
-            _try(self._append, write, rows)
-        chunks = list(_chunks(rows))
-        if len(chunks) > 1:
+            _try(self._append, write, values)
+        is_one = len(values) <= CHUNKS[-1] * COLUMNS
+        if not is_one:
             self._execute("BEGIN IMMEDIATE")
-        self._insert(chunks)
-        if len(chunks) > 1:
+        self._insert(values)
+        if not is_one:
             self._execute("COMMIT")
 
     def _commit_any(self, group: Sequence[Write]) -> None:
         self._execute("BEGIN IMMEDIATE")
-        rows: list[tuple[Any, ...]] = []
+        values: list[Any] = []
         for write in group:
             if isinstance(write, Append):
-                _try(self._append, write, rows)
+                _try(self._append, write, values)
             elif isinstance(write, Put):
                 _try(self._put, write)
             elif isinstance(write, Drop):
                 _try(self._drop, write)
-        self._insert(list(_chunks(rows)))
+        self._insert(values)
         self._execute("COMMIT")
 
     # --- one write
 
-    def _append(self, write: Append, rows: list[tuple[Any, ...]]) -> None:
+    def _append(self, write: Append, values: list[Any]) -> None:
         head = self._head(write.stream)
         seal = write.accept(head.seq, head.seal)
         if head.id == 0:
@@ -138,7 +140,10 @@ class Ledger:
             head.seal = seal
         head.seq = write.result
         high = head.id << SEQ_BITS
-        rows += [_row(high, event) for event in write.events]
+        for event in write.events:
+            blob = packed(event.blob) if event.blob else None
+            seal_ = event.seal.previous + event.seal.hash if event.seal else None
+            values += (high | event.seq, event.at, event.kind, event.body, blob, seal_)
 
     def _put(self, write: Put) -> None:
         bucket = self._bucket(write.bucket)
@@ -165,13 +170,14 @@ class Ledger:
         self._execute("UPDATE stream SET floor = ? WHERE id = ?", (head.seq, head.id))
         write.result = head.id
 
-    def _insert(self, chunks: list[list[tuple[Any, ...]]]) -> None:
-        for rows in chunks:
-            values = ",".join(["(?,?,?,?,?,?)"] * len(rows))
-            self._execute(
-                f"INSERT INTO event (key, at, kind, body, blob, seal) VALUES {values}",
-                [value for row in rows for value in row],
-            )
+    def _insert(self, values: list[Any]) -> None:
+        """The events whose columns these are."""
+        start, left = 0, len(values) // COLUMNS
+        while left:
+            rows = next((size for size in CHUNKS if size <= left), left)
+            end = start + rows * COLUMNS
+            self._execute(_inserts(rows), values[start:end])
+            start, left = end, left - rows
 
     # --- what is remembered
 
@@ -224,21 +230,11 @@ def _try(do: Callable[..., None], write: Write, *more: Any) -> None:
         write.error = error
 
 
-def _row(high: int, event: Event) -> tuple[Any, ...]:
-    blob = packed(event.blob) if event.blob else None
-    seal = event.seal.previous + event.seal.hash if event.seal else None
-    return high | event.seq, event.at, event.kind, event.body, blob, seal
+@cache
+def _inserts(rows: int) -> str:
+    values = ",".join(["(?,?,?,?,?,?)"] * rows)
+    return f"INSERT INTO event (key, at, kind, body, blob, seal) VALUES {values}"
 
 
 def packed(blob: BlobRef) -> bytes:
     return bytes.fromhex(blob.digest) + blob.size.to_bytes(8, "big")
-
-
-def _chunks(rows: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-    start = 0
-    for size in CHUNKS:
-        while len(rows) - start >= size:
-            yield rows[start : start + size]
-            start += size
-    if start < len(rows):
-        yield rows[start:]

@@ -30,7 +30,7 @@ MAX_GROUP_WRITES = 2_000
 #: What each write costs on the disk beside its payload, about.
 OVERHEAD = 64
 CHECKPOINT_WHEN_IDLE = 1 * 1024 * 1024
-CHECKPOINT_ALWAYS = 32 * 1024 * 1024
+CHECKPOINT_ALWAYS = 8 * 1024 * 1024
 IDLE_SECONDS = 0.25
 
 _log = logging.getLogger(__name__)
