@@ -23,7 +23,7 @@ from ..errors import InvalidArchive, InvalidEntry
 from .audit import Verdict, Verifier
 from .contract import Journal
 from .events import HEAD_SIZE, BlobRef, Event, Seal, StreamInfo
-from .files import sync_folder
+from .files import sync, sync_folder
 
 FORMAT = "bridle-archive-1"
 PAGE = 100
@@ -102,7 +102,7 @@ async def _write(journal: Journal, info: StreamInfo, file: Path) -> None:
                 await asyncio.to_thread(out.writelines, lines)
             out.write(_encoded(_Last(count)))
             out.close()
-            await asyncio.to_thread(os.fsync, raw.fileno())
+            await asyncio.to_thread(sync, raw.fileno())
         half.replace(file)
         sync_folder(file.parent)
     except OSError as error:

@@ -18,7 +18,7 @@ from threading import Lock
 from ...errors import BlobLost
 from ...ids import new_token
 from ..events import BlobRef
-from ..files import sync_folder
+from ..files import sync, sync_folder
 from .failures import from_system
 
 
@@ -88,7 +88,7 @@ class BlobFiles:
                 file.write(data)
                 file.flush()
                 # Always: an event must not outlive a power loss that its payload does not.
-                os.fsync(file.fileno())
+                sync(file.fileno())
             half.replace(path)
             for folder in (path.parent, self._folder):
                 sync_folder(folder)

@@ -30,7 +30,8 @@ class Drop(Write):
     __slots__ = ("expect", "stream")
 
     def __init__(self, stream: str, expect: int, future: Any) -> None:
-        super().__init__(Durability.PROCESS, future, 0)
+        # It must not be refused on a full disk: to delete is how one gets space.
+        super().__init__(Durability.POWER, future, 0)
         self.stream = stream
         self.expect = expect
 
@@ -66,7 +67,6 @@ class Ledger:
     """Used by one thread."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
         self._execute = connection.execute
         self._heads: dict[str, _Head] = {}
         self._buckets: dict[str, _Bucket] = {}
@@ -75,8 +75,8 @@ class Ledger:
     def commit(self, group: Sequence[Write]) -> None:
         """Store all of the group that is not refused, in one transaction.
 
-        A write that is refused has its error. If the transaction fails, it raises, and nothing of
-        the group is stored.
+        A write that is refused has its error. If the transaction fails, it raises and may leave it
+        open: to roll it back is the writer's.
         """
         self._synchronise(any(w.durability is Durability.POWER for w in group))
         try:
@@ -86,8 +86,6 @@ class Ledger:
                 self._commit_any(group)
         except BaseException:
             self.forget()
-            if self._connection.in_transaction:
-                self._connection.rollback()
             raise
 
     def forget(self) -> None:

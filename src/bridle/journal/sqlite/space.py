@@ -7,13 +7,15 @@ import logging
 import os
 from pathlib import Path
 
+from ..files import sync
+
 BALLAST_SIZE = 4 * 1024 * 1024
 
 _log = logging.getLogger(__name__)
 
 
 class Space:
-    """Whether there is space. Used by one thread, the writer's."""
+    """Whether there is space. Used by one thread, the writer's; others may look at `is_full`."""
 
     def __init__(self, ballast: Path) -> None:
         self._ballast = ballast
@@ -49,7 +51,7 @@ class Space:
             with open(self._ballast, "wb", opener=_private) as file:
                 file.write(bytes(BALLAST_SIZE))
                 file.flush()
-                os.fsync(file.fileno())
+                sync(file.fileno())
         except OSError:
             with contextlib.suppress(OSError):
                 self._ballast.unlink()

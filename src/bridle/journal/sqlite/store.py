@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from ...errors import DiskFull, JournalClosed
+from ...errors import DiskFull, JournalClosed, JournalUnusable
 from ..events import BlobRef, Event, Record, StreamInfo
 from ..journal import StoredJournal
 from ..store import Append, Write
 from .blobs import BlobFiles
-from .failures import from_sqlite
+from .failures import disk_full, from_sqlite
 from .ledger import Drop, Job
 from .place import Place
 from .readers import (
@@ -73,7 +73,8 @@ class SqliteStore:
             connection = _connect(self.place.file)
         path = self.place.file
         self._blobs = BlobFiles(self.place.blobs)
-        self._writer = Writer(connection, path, Space(self.place.ballast))
+        self._space = Space(self.place.ballast)
+        self._writer = Writer(connection, path, self._space)
         self._readers = Readers(path)
         self._pool = ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="bridle-journal-blob")
         self._is_open = True
@@ -116,6 +117,9 @@ class SqliteStore:
         return await self._readers.run(lambda c: read_records(c, bucket, prefix))
 
     async def put_blob(self, data: bytes) -> BlobRef:
+        # On a full disk the last space is not for large payloads.
+        if self._space.is_full and not await self.job(lambda _: self._space.has_returned()):
+            raise disk_full(self.place.file)
         return await self._with_blobs(lambda: self._blobs.put(data))
 
     async def get_blob(self, ref: BlobRef) -> bytes:
@@ -213,7 +217,12 @@ def _connect(path: Path) -> sqlite3.Connection:
         )
         try:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            if mode != "wal":
+                raise JournalUnusable(
+                    f"{path} is on a file system without shared memory: choose another home"
+                )
+            connection.execute("PRAGMA fullfsync = 1")  # of a Mac's: wait for the disk itself
             connection.execute("PRAGMA wal_autocheckpoint = 0")  # the writer decides when
             connection.execute(f"PRAGMA journal_size_limit = {MAX_IDLE_LOG}")
             prepare(connection, path)

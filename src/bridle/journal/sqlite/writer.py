@@ -112,8 +112,7 @@ class Writer:
             else:
                 self._ledger.commit(writable)
         except Exception as error:  # noqa: BLE001 - it is told to who waits for the write
-            if self._connection.in_transaction:
-                self._connection.rollback()
+            self._roll_back()
             self._failed(writable, error, is_retry)
             return
         self._since_checkpoint += sum(write.size + OVERHEAD for write in writable)
@@ -131,6 +130,13 @@ class Writer:
             self._settle(group, is_retry=True)
         else:
             group[0].error = translated
+
+    def _roll_back(self) -> None:
+        try:
+            if self._connection.in_transaction:
+                self._connection.rollback()
+        except sqlite3.Error as error:
+            _log.warning("the journal could not undo what it could not write: %s", error)
 
     def _translated(self, error: Exception) -> JournalError:
         if isinstance(error, sqlite3.Error):
