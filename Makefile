@@ -64,7 +64,9 @@ $(VENV)-bench/.ready: pyproject.toml
 	@$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
 
-bench: $(READY) $(VENV)-bench/.ready ## decode against json.loads; sessions against claude-agent-sdk (10 minutes)
+bench: $(READY) $(VENV)-bench/.ready ## the journal against sqlite3; decoding; sessions against claude-agent-sdk (15 minutes)
+	@echo "The journal on this disk, beside plain sqlite3, for some minutes…"
+	@$(BIN)/python bench/journal.py --write
 	@echo "Decoding, for some seconds…"
 	@$(BIN)/python bench/decode.py
 	@echo "Sessions beside claude-agent-sdk, for some minutes…"

@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 
 import bridle
+import bridle.journal
 import bridle.protocol
 import bridle.testing
 
@@ -155,6 +156,10 @@ def test_what_a_session_needs_loads_nothing_heavy() -> None:
     assert loaded_by("import bridle; bridle.connect, bridle.Session") & heavy == set()
 
 
+def test_a_journal_in_memory_loads_no_database() -> None:
+    assert loaded_by("import bridle.journal; bridle.journal.memory_journal") & {"sqlite3"} == set()
+
+
 def test_importing_the_protocol_loads_no_event_loop_and_no_database() -> None:
     heavy = {"sqlite3", "asyncio", "socket", "h11", "psutil", "pytest", "mcp", "litestar"}
     assert loaded_by("import bridle.protocol") & heavy == set()
@@ -164,6 +169,7 @@ def test_importing_the_protocol_loads_no_event_loop_and_no_database() -> None:
 PUBLIC = [
     "bridle",
     "bridle.errors",
+    "bridle.journal",
     "bridle.protocol",
     *(f"bridle.protocol.{name}" for name in ("answers", "blocks", "capabilities", "content")),
     *(f"bridle.protocol.{name}" for name in ("control", "events", "hook_outputs", "hooks")),
@@ -189,7 +195,7 @@ def _is_own(value: object, module: ModuleType) -> bool:
 
 
 def test_the_public_names_are_these() -> None:
-    for package in (bridle, bridle.protocol, bridle.testing):
+    for package in (bridle, bridle.journal, bridle.protocol, bridle.testing):
         assert all(hasattr(package, name) for name in package.__all__)
         assert len(set(package.__all__)) == len(package.__all__)
     pinned = json.loads((Path(__file__).parent / "public_names.json").read_text())

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 import bridle
+import bridle.journal
+from bridle.journal import contract
 from bridle.session.controls import Controls
 from bridle.testing import FakeCli, InstalledCli, Turn, tool_use
 
@@ -47,8 +49,9 @@ async def test_the_readmes_python_does_what_it_says(
     assert (tmp_path / "hello.txt").read_text() == "hi\n"
 
 
-def test_the_python_of_the_readme_and_of_sessions_is_typed(tmp_path: Path) -> None:
-    pages = blocks_in(ROOT / "README.md") + blocks_in(ROOT / "docs" / "sessions.md")
+def test_the_python_of_the_readme_and_the_docs_is_typed(tmp_path: Path) -> None:
+    names = ("README.md", "docs/sessions.md", "docs/journal.md")
+    pages = [block for name in names for block in blocks_in(ROOT / name)]
     assert len(pages) >= 5
     for number, code in enumerate(pages):
         (tmp_path / f"page{number}.py").write_text(code)
@@ -82,11 +85,16 @@ def test_the_controller_of_the_protocol_page_works(fake_cli: Callable[..., FakeC
     assert told["hook"]["subtype"] == told["unreadable"]["subtype"] == "error"
 
 
+def names_in(page: Path) -> set[str]:
+    """The words that stand between backticks, outside of blocks."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    return set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", text))))
+
+
 def test_every_option_and_method_of_a_session_is_documented() -> None:
-    page = re.sub(r"```.*?```", "", (ROOT / "docs" / "sessions.md").read_text(), flags=re.DOTALL)
     names = {*bridle.LaunchSpec.__struct_fields__, *inspect.signature(bridle.connect).parameters}
     methods = {name for name, _ in inspect.getmembers(Controls, inspect.iscoroutinefunction)}
-    told = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", page))))
+    told = names_in(ROOT / "docs" / "sessions.md")
     assert (names | methods) - {"launch", "ask"} - told == set()
 
 
@@ -96,3 +104,24 @@ def test_the_hooks_and_stored_sessions_of_the_page_run(
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
     for code in blocks_in(ROOT / "docs" / "sessions.md"):
         exec(code, {"__name__": "page"})
+
+
+async def test_the_python_of_the_journal_page_tells_what_was_stored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names: dict[str, Any] = {"__name__": "page"}
+    exec(python_in(ROOT / "docs" / "journal.md"), names)
+    async with asyncio.timeout(10):
+        await names["main"](str(tmp_path))
+    kinds = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert kinds == ["prompt", "message", "decision", "delta"]
+
+
+def test_every_name_and_method_of_the_journal_is_documented() -> None:
+    page = ROOT / "docs" / "journal.md"
+    told = names_in(page) | set(re.findall(r"\w+", python_in(page)))
+    kinds = (contract.EventLog, contract.Feed, bridle.journal.Bucket, bridle.journal.Journal)
+    methods = {name for kind in kinds for name in vars(kind) if not name.startswith("_")}
+    passed_around = {"Batch", "BlobRef", "Event", "Record", "Seal", "Stamped", "StreamInfo"}
+    names = set(bridle.journal.__all__) - passed_around
+    assert (names | methods) - {"aclose"} - told == set()

@@ -89,6 +89,11 @@ class SqliteStore:
         self._settled = settled
         self._writer.start(asyncio.get_running_loop(), unpin_and_tell)
 
+    def discard(self) -> None:
+        """Let go of a store that was never started."""
+        self._writer.discard()
+        self.place.release()
+
     def submit(self, write: Write) -> None:
         if not self._is_open:
             write.error = JournalClosed("the journal is closed")
@@ -199,11 +204,23 @@ async def open_journal(folder: Path | str) -> AsyncIterator[SqliteJournal]:
     One process at a time may have it open: JournalInUse for another. JournalUnusable and its kinds,
     JournalUnwritable or DiskFull say why it can't be opened, and what to do.
     """
-    with ThreadPoolExecutor(1) as pool:
-        loop = asyncio.get_running_loop()
-        store = await loop.run_in_executor(pool, SqliteStore, Path(folder))
-    async with SqliteJournal(store) as journal:
+    async with SqliteJournal(await _opened(Path(folder))) as journal:
         yield journal
+
+
+async def _opened(folder: Path) -> SqliteStore:
+    def discard(opening: asyncio.Future[SqliteStore]) -> None:
+        if not opening.exception():
+            opening.result().discard()
+
+    pool = ThreadPoolExecutor(1, thread_name_prefix="bridle-journal-open")
+    opening = asyncio.get_running_loop().run_in_executor(pool, SqliteStore, folder)
+    pool.shutdown(wait=False)
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(discard)  # nobody would ever let go of it
+        raise
 
 
 def _connect(path: Path) -> sqlite3.Connection:

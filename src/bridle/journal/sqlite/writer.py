@@ -57,6 +57,10 @@ class Writer:
         self._settled = settled
         self._thread.start()
 
+    def discard(self) -> None:
+        """Close the connection of a writer that was never started."""
+        self._connection.close()
+
     def submit(self, write: Write) -> None:
         """From the loop. The thread is woken once for all that comes while it is busy."""
         self._waiting.append(write)
