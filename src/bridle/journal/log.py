@@ -117,6 +117,8 @@ class Log:
                     return
                 if not first.error:
                     self._tails.tell(first.stream, first.events, first.size)
+                if first.blobs:
+                    self._store.release_blobs(first.blobs)
                 first.tell()
             else:
                 self._pass_on(write.stream, first)
@@ -190,6 +192,7 @@ class Log:
             for index, event in enumerate(write.events):
                 if len(event.body) > MAX_BODY:
                     blob = await self._store.put_blob(event.body)
+                    write.blobs.append(blob)
                     head = event.body[:HEAD_SIZE]
                     write.events[index] = replace(event, body=head, blob=blob)
                     write.size += HEAD_SIZE

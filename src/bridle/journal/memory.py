@@ -90,6 +90,9 @@ class MemoryStore:
         self._blobs[digest] = bytes(data)
         return BlobRef(digest, len(data))
 
+    def release_blobs(self, blobs: list[BlobRef]) -> None:
+        """They are removed with the last event that refers to them."""
+
     async def get_blob(self, ref: BlobRef) -> bytes:
         if ref.digest not in self._blobs:
             raise BlobLost(ref.digest, "is not there")

@@ -40,7 +40,7 @@ class Write:
 class Append(Write):
     """A batch of events that have their numbers already, for a stream that must end before them."""
 
-    __slots__ = ("events", "expect", "is_ready", "is_settled", "stream", "to_seal")
+    __slots__ = ("blobs", "events", "expect", "is_ready", "is_settled", "stream", "to_seal")
 
     def __init__(
         self,
@@ -58,6 +58,7 @@ class Append(Write):
         self.expect = expect
         self.events = events
         self.to_seal = to_seal  # which of them join the audit chain
+        self.blobs: list[BlobRef] = []  # what was stored for it
         self.is_ready = True
         self.is_settled = False
 
@@ -123,7 +124,10 @@ class Store(Protocol):
     async def records(self, bucket: str, prefix: str) -> tuple[int, list[Record]]:
         """Those of one moment, and the bucket's revision at that moment."""
 
-    async def put_blob(self, data: bytes) -> BlobRef: ...
+    async def put_blob(self, data: bytes) -> BlobRef:
+        """Store it, and keep it until it is released, whether an event refers to it or not."""
+
+    def release_blobs(self, blobs: list[BlobRef]) -> None: ...
 
     async def get_blob(self, ref: BlobRef) -> bytes: ...
 

