@@ -52,10 +52,12 @@ class StoredJournal:
     async def aclose(self) -> None:
         """Store what was asked for, then close. Feeds and watches end."""
         self.records.close()
-        await self.log.aclose()
-        await self._store.aclose()
-        self.log.end_feeds()
-        self.records.end_watches()
+        try:
+            await self.log.aclose()
+            await self._store.aclose()
+        finally:
+            self.log.end_feeds()
+            self.records.end_watches()
 
     async def __aenter__(self) -> Self:
         return self

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from math import isfinite
 
 from msgspec.structs import replace
 
-from ..errors import InvalidEntry, JournalClosed, JournalError
+from ..errors import InvalidEntry, JournalClosed, JournalError, words_of
 from .events import (
     HEAD_SIZE,
     MAX_BATCH_BYTES,
@@ -62,6 +63,9 @@ class Log:
             write = self._prepared(stream, events, expect_last_seq, durability, future)
         except JournalError as error:
             future.set_exception(error)
+            return future
+        except (TypeError, AttributeError) as error:  # of what is no event at all
+            future.set_exception(InvalidEntry(f"can't be stored: {words_of(error)}"))
             return future
         lane = self._lanes.get(stream)
         if lane is None:
@@ -157,8 +161,9 @@ class Log:
         numbered, to_seal, size, is_ready = [], [], 0, True
         for seq, event in enumerate(events, expect + 1):
             body, kind = event.body, event.kind
-            if type(body) is not bytes or not kind.isprintable():
-                raise InvalidEntry(f"an event has bytes and a printable kind: {kind!r}")
+            at = event.at + 0.0  # what is hashed and what is read back are the same number
+            if type(body) is not bytes or not kind.isprintable() or not isfinite(at):
+                raise InvalidEntry(f"an event has a printable kind, bytes and a time: {kind!r}")
             length = len(body)
             if length > MAX_BODY:
                 is_ready = False
@@ -166,7 +171,7 @@ class Log:
                 size += length
             if event.is_sealed:
                 to_seal.append(seq - expect - 1)
-            numbered.append(Event(seq, event.at, kind, body))
+            numbered.append(Event(seq, at, kind, body))
         if size > MAX_BATCH_BYTES:
             raise InvalidEntry(f"a batch of {size} bytes: at most {MAX_BATCH_BYTES}, split it")
         write = Append(

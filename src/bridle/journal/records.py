@@ -123,7 +123,10 @@ class StoredWatch:
 
     async def __anext__(self) -> list[Change]:
         if self._revision is None and not self._is_closed:
-            revision, present = await self._store.records(self._bucket, self._prefix)
+            try:
+                revision, present = await self._store.records(self._bucket, self._prefix)
+            except JournalClosed:
+                raise StopAsyncIteration from None
             self._revision = revision
             return list(present)
         while True:

@@ -239,9 +239,8 @@ class TailFeed:
         try:
             events = await self._tails.read(place.stream, place.taken, PAGE)
         except JournalClosed:
-            if self._is_closed:
-                return None
-            raise
+            self.close()
+            return None
         if self._places.get(place.stream) is not place:  # removed while we read
             return None
         place.has_read(events, told)

@@ -16,6 +16,8 @@ from bridle.journal.events import MAX_BODY
 SEALED = "sealed"
 LARGE = "large"
 MAX_BATCH = 5
+#: One whose payload is a blob.
+LARGE_EVENT = NewEvent("k", bytes(MAX_BODY + 1))
 
 
 def batch_size(stream: str, first: int) -> int:
@@ -106,6 +108,12 @@ async def assert_whole(journal: Journal, stream: str, after: int = 0) -> int:
         if event.blob:
             assert await journal.payload(event) == payload_of(stream, event.seq)
     return info.last_seq
+
+
+async def assert_writable(journal: Journal, stream: str) -> None:
+    """More can be appended, and then all of it is there."""
+    last = await append_batches(journal, stream, 3)
+    assert await assert_whole(journal, stream) == last
 
 
 def _size_of(stream: str, seq: int) -> int:

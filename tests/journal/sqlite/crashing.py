@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bridle.journal import BlobRef, Durability, Journal
+from bridle.journal import Durability, Journal
 from bridle.journal.sqlite.store import open_journal
 
 from .contents import LARGE, SEALED, batch, count_in, value_of
@@ -54,7 +54,6 @@ class Said(Struct):
     deleting: list[int] = []
     deleted: list[int] = []
     put: dict[str, int] = {}
-    blobs: list[BlobRef] = []
     complaints: list[str] = []
 
     @property
@@ -85,10 +84,6 @@ class HasPut(Struct, tag=True):
     count: int
 
 
-class HasBlob(Struct, tag=True):
-    ref: BlobRef
-
-
 class Opened(Struct, tag=True):
     pass
 
@@ -97,7 +92,7 @@ class Complaint(Struct, tag=True):
     text: str
 
 
-Line = Ask | Ack | Deleting | Deleted | HasPut | HasBlob | Opened | Complaint
+Line = Ask | Ack | Deleting | Deleted | HasPut | Opened | Complaint
 _LINE = msgspec.json.Decoder(Line)
 _MOMENT = msgspec.json.Decoder(Moment)
 
@@ -140,7 +135,7 @@ def _heard(reading: int, pid: int, moment: Moment) -> list[bytes]:
             is_killed = True
         data = os.read(reading, 1 << 16)
         if not data:
-            return heard.splitlines()
+            return bytes(heard).splitlines()
         heard += data
         if waits_for_opening and b"Opened" in heard:
             waits_for_opening = False
@@ -163,8 +158,6 @@ def _summary(lines: list[bytes]) -> Said:
                 said.deleted.append(upto)
             case HasPut(key, count):
                 said.put[key] = count
-            case HasBlob(ref):
-                said.blobs.append(ref)
             case Complaint(text):
                 said.complaints.append(text)
     return said
@@ -198,6 +191,10 @@ async def _write(folder: Path, say: Callable[[Line], None], luck: random.Random)
 async def _append(
     journal: Journal, stream: str, say: Callable[[Line], None], luck: random.Random
 ) -> None:
+    def acknowledged(done: asyncio.Future[int]) -> None:
+        if not done.exception():
+            say(Ack(stream, done.result()))
+
     last = (await journal.log.info(stream)).last_seq
     underway: list[asyncio.Future[int]] = []
     for count in itertools.count(1):
@@ -205,7 +202,7 @@ async def _append(
         durability = luck.choice((Durability.PROCESS, Durability.PROCESS, Durability.POWER))
         say(Ask(stream, last + len(events)))
         future = journal.log.append(stream, events, last, durability)
-        future.add_done_callback(lambda done: say(Ack(stream, done.result())))
+        future.add_done_callback(acknowledged)
         last += len(events)
         underway.append(future)
         if len(underway) >= PIPELINED:

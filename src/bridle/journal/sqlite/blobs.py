@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from threading import Lock
+from threading import Condition
 
 from ...errors import BlobLost
 from ...ids import new_token
@@ -21,18 +21,23 @@ from ..events import BlobRef
 from ..files import sync, sync_folder
 from .failures import from_system
 
+#: Of a SHA-256: what has another name is not ours.
+DIGITS = 64
+
 
 class BlobFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._pins: Counter[str] = Counter()
-        self._lock = Lock()
+        self._doomed: set[str] = set()  # are being removed
+        self._lock = Condition()
 
     def put(self, data: bytes) -> BlobRef:
         """Store it on the disk and pin it."""
         ref = BlobRef(sha256(data).hexdigest(), len(data))
         with self._lock:
             self._pins[ref.digest] += 1
+            self._lock.wait_for(lambda: ref.digest not in self._doomed)
         try:
             if not self._is_there(ref):
                 self._write(self._path(ref.digest), data)
@@ -59,15 +64,23 @@ class BlobFiles:
                 del self._pins[digest]
 
     def remove(self, digest: str, is_used: Callable[[], bool]) -> None:
-        """Remove it, unless it is used or about to be. Nobody can pin it in between."""
+        """Remove it, unless it is used or about to be. Who wants it meanwhile stores it again."""
         with self._lock:
-            if digest not in self._pins and not is_used():
-                with contextlib.suppress(FileNotFoundError):
+            if digest in self._pins:
+                return
+            self._doomed.add(digest)
+        try:
+            if not is_used():
+                with contextlib.suppress(OSError):  # the next sweep may do it
                     self._path(digest).unlink()
+        finally:
+            with self._lock:
+                self._doomed.discard(digest)
+                self._lock.notify_all()
 
     def all(self) -> Iterator[str]:
         for folder in sorted(self._folder.glob("??")):
-            yield from sorted(file.name for file in folder.iterdir())
+            yield from sorted(file.name for file in folder.iterdir() if len(file.name) == DIGITS)
 
     def _path(self, digest: str) -> Path:
         return self._folder / digest[:2] / digest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from pathlib import Path
 
@@ -16,8 +17,24 @@ from ...errors import (
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
+PROBE_SIZE = 64 * 1024
 #: SQLite's primary codes; the rest of a code says more and is in its name.
 _PRIMARY = 0xFF
+
+
+def _is_full(folder: Path) -> bool:
+    """SQLite does not say so of its shared memory and of quotas: try it."""
+    probe = folder / "journal.probe"
+    try:
+        descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            os.write(descriptor, bytes(PROBE_SIZE))
+        finally:
+            os.close(descriptor)
+            probe.unlink()
+    except OSError as error:
+        return error.errno in _FULL
+    return False
 
 
 def from_sqlite(error: sqlite3.Error, path: Path) -> JournalError:
@@ -35,7 +52,11 @@ def from_sqlite(error: sqlite3.Error, path: Path) -> JournalError:
                 f"the journal {path} is held by another program (a database browser?): {what}"
             )
         case sqlite3.SQLITE_IOERR:
+            if _is_full(path.parent):
+                return disk_full(path)
             return JournalUnwritable(f"the disk under the journal {path} fails: {what}")
+        case _ if "decode" in str(error):  # Python's own, for text that is none
+            return corrupt(path, what)
         case _:
             return JournalError(f"the journal {path}: {what}")
 

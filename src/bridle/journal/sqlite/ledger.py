@@ -199,6 +199,7 @@ class Ledger:
     def _new_stream(self, name: str) -> int:
         id_ = self._execute("INSERT INTO stream (name) VALUES (?)", (name,)).lastrowid or 0
         if id_ > MAX_STREAM:
+            self._execute("DELETE FROM stream WHERE id = ?", (id_,))
             raise InvalidEntry(f"a journal has room for {MAX_STREAM} streams: start a new one")
         return id_
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from ...errors import JournalInUse, JournalUnusable
@@ -62,8 +64,9 @@ def _locked(lock: Path, file: Path) -> int:
         holder = os.read(descriptor, 32).decode(errors="replace").strip()
         os.close(descriptor)
         raise JournalInUse(str(file), int(holder) if holder.isdigit() else None) from None
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, str(os.getpid()).encode())
+    with suppress(OSError):  # on a full disk others will not learn who has it
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
     return descriptor
 
 
@@ -93,8 +96,13 @@ def _mounts() -> list[tuple[str, str]]:
 
         return [(part.mountpoint, part.fstype) for part in psutil.disk_partitions(all=True)]
     found = []
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        before, _, after = line.partition(" - ")
-        point = before.split()[4].encode().decode("unicode_escape")  # a space is \040 there
-        found.append((point, after.split()[0]))
+    for line in Path("/proc/self/mountinfo").read_bytes().split(b"\n")[:-1]:
+        before, _, after = line.partition(b" - ")
+        point = re.sub(rb"\\([0-7]{3})", _unescaped, before.split(b" ")[4])
+        found.append((os.fsdecode(point), os.fsdecode(after.split(b" ")[0])))
     return found
+
+
+def _unescaped(octal: re.Match[bytes]) -> bytes:
+    """A space in a name is \\040 there."""
+    return bytes([int(octal[1], 8)])

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from ...errors import JournalClosed
 from ..events import GENESIS, BlobRef, Event, Record, Seal, StreamInfo
-from .failures import from_sqlite
+from .failures import corrupt, from_sqlite
 from .schema import SEQ_BITS, SEQ_MASK
 
 T = TypeVar("T")
@@ -24,7 +24,8 @@ THREADS = 2
 MAX_READ_BYTES = 8 * 1024 * 1024
 
 _READ = f"""
-SELECT e.key & {SEQ_MASK}, e.at, e.kind, e.body, e.blob, e.seal FROM stream s JOIN event e
+SELECT e.key & {SEQ_MASK}, e.at, e.kind, CAST(e.body AS BLOB), e.blob, e.seal
+FROM stream s JOIN event e
 ON e.key > (s.id << {SEQ_BITS} | max(s.floor, ?2)) AND e.key <= (s.id << {SEQ_BITS} | {SEQ_MASK})
 WHERE s.name = ?1 ORDER BY e.key LIMIT ?3
 """
@@ -38,6 +39,7 @@ class Readers:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._own = local()
+        self._is_closed = False
         self._connections: list[sqlite3.Connection] = []
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="bridle-journal-read")
 
@@ -48,11 +50,16 @@ class Readers:
             return await loop.run_in_executor(self._pool, self._run, query)
         except sqlite3.Error as error:
             raise from_sqlite(error, self._path) from error
+        except (TypeError, ValueError) as error:
+            raise corrupt(self._path, f"a value of the wrong kind ({error})") from error
         except RuntimeError as error:
-            raise JournalClosed("the journal is closed") from error
+            if self._is_closed:
+                raise JournalClosed("the journal is closed") from error
+            raise
 
     def close(self) -> None:
         """Waits for what is being read."""
+        self._is_closed = True
         self._pool.shutdown()
         for connection in self._connections:
             connection.close()

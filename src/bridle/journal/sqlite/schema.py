@@ -56,15 +56,20 @@ MIGRATIONS: tuple[str, ...] = (
 )
 
 
-def prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables, bring those of an older file up to date, refuse what is not ours."""
+def recognise(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse what is not ours, before anything of it is changed."""
     (ours,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if tables and ours != APPLICATION_ID:
         raise corrupt(path, "it is a database of something else")
     if version > len(MIGRATIONS):
         raise JournalTooNew(str(path), version, len(MIGRATIONS))
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Make the tables of a new file, or bring those of an older one up to date."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
     for number, script in enumerate(MIGRATIONS[version:], version + 1):
         # One transaction each: a crash leaves the version before, whole.
         connection.executescript(

@@ -39,12 +39,16 @@ class Space:
         return not self.is_full
 
     def _has_ballast(self) -> bool:
-        return self._ballast.exists() and self._ballast.stat().st_size == BALLAST_SIZE
+        try:
+            return self._ballast.stat().st_size == BALLAST_SIZE
+        except OSError:
+            return False
 
     def _make(self) -> bool:
         # Twice the size, so that it does not come and go with each write; and looked at before it
         # is tried, so that a try does not take the last bytes.
         try:
+            self._ballast.unlink(missing_ok=True)  # half of one is of no use
             free = os.statvfs(self._ballast.parent)
             if free.f_bavail * free.f_frsize < 2 * BALLAST_SIZE:
                 return False

@@ -26,7 +26,7 @@ from .readers import (
     read_records,
     read_streams,
 )
-from .schema import prepare
+from .schema import migrate, recognise
 from .space import Space
 from .upkeep import (
     Health,
@@ -46,7 +46,7 @@ BLOB_THREADS = 2
 #: So many prepared statements stay: those that insert events, by size, and the others.
 STATEMENTS = 64
 #: A log that a burst made large is cut to this when it starts again.
-MAX_IDLE_LOG = 64 * 1024 * 1024
+MAX_IDLE_LOG = 16 * 1024 * 1024
 #: How many payloads are looked at in one turn of the writer.
 SWEEP = 100
 
@@ -78,6 +78,7 @@ class SqliteStore:
         self._readers = Readers(path)
         self._pool = ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="bridle-journal-blob")
         self._is_open = True
+        self._closing: asyncio.Future[None] | None = None
 
     def start(self, settled: Callable[[list[Write]], None]) -> None:
         self._settled = settled
@@ -129,11 +130,10 @@ class SqliteStore:
         return await self._with_blobs(lambda: self._blobs.get(ref))
 
     async def aclose(self) -> None:
-        if not self._is_open:
-            return
         self._is_open = False
-        await asyncio.get_running_loop().run_in_executor(self._pool, self._close)
-        self._pool.shutdown()
+        if self._closing is None:
+            self._closing = _in_a_thread(self._close)
+        await asyncio.shield(self._closing)
 
     async def job(self, run: Callable[[sqlite3.Connection], T]) -> T:
         """Something for the writer to do in its turn."""
@@ -163,11 +163,14 @@ class SqliteStore:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, do)
         except RuntimeError as error:  # the pool is shut down
+            if self._is_open:
+                raise
             raise JournalClosed("the journal is closed") from error
 
     def _close(self) -> None:
         # The readers first: SQLite tidies the file up when the last connection closes.
         self._readers.close()
+        self._pool.shutdown()
         self._writer.stop()
         self.place.release()
 
@@ -201,14 +204,21 @@ async def open_journal(folder: Path | str) -> AsyncIterator[SqliteJournal]:
         yield journal
 
 
+def _in_a_thread(do: Callable[[], T]) -> asyncio.Future[T]:
+    """In one that is there for this alone."""
+    pool = ThreadPoolExecutor(1, thread_name_prefix="bridle-journal-door")
+    try:
+        return asyncio.get_running_loop().run_in_executor(pool, do)
+    finally:
+        pool.shutdown(wait=False)
+
+
 async def _opened(folder: Path) -> SqliteStore:
     def discard(opening: asyncio.Future[SqliteStore]) -> None:
         if not opening.exception():
             opening.result().discard()
 
-    pool = ThreadPoolExecutor(1, thread_name_prefix="bridle-journal-open")
-    opening = asyncio.get_running_loop().run_in_executor(pool, SqliteStore, folder)
-    pool.shutdown(wait=False)
+    opening = _in_a_thread(lambda: SqliteStore(folder))
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
@@ -226,7 +236,9 @@ def _connect(path: Path) -> sqlite3.Connection:
             cached_statements=STATEMENTS,
         )
         try:
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            recognise(connection, path)
+            if not connection.execute("PRAGMA page_count").fetchone()[0]:
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only in a new file
             (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
             if mode != "wal":
                 raise JournalUnusable(
@@ -235,7 +247,7 @@ def _connect(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA fullfsync = 1")  # of a Mac's: wait for the disk itself
             connection.execute("PRAGMA wal_autocheckpoint = 0")  # the writer decides when
             connection.execute(f"PRAGMA journal_size_limit = {MAX_IDLE_LOG}")
-            prepare(connection, path)
+            migrate(connection)
         except BaseException:
             connection.close()
             raise

@@ -73,28 +73,40 @@ def vacuum_step(connection: sqlite3.Connection) -> bool:
     connection.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
     (left,) = connection.execute("PRAGMA freelist_count").fetchone()
     if not left:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        # That is what shortens the file. It waits for nobody who reads.
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
     return bool(left)
 
 
 def check_file(connection: sqlite3.Connection, blobs: BlobFiles) -> Health:
     problems = [row[0] for row in connection.execute(f"PRAGMA integrity_check({COMPLAINTS})")]
     problems = [] if problems == ["ok"] else problems
-    (streams,) = connection.execute("SELECT count(*) FROM stream").fetchone()
-    events = 0
+    streams = events = 0
     for count, gap in _counts(connection):
+        streams += 1
         events += count
         problems += [gap] if gap else []
-    refs = {unpacked_blob(row[0]) for row in connection.execute(_BLOBS)}
+    (strays,) = connection.execute(_STRAYS).fetchone()
+    problems += [f"{strays} events are of no stream"] if strays else []
+    refs = {unpacked_blob(row[0]) for row in connection.execute(_BLOBS).fetchall()}
     for ref in refs:
         try:
             blobs.get(ref)
         except JournalError as error:
-            problems.append(str(error))
+            if _is_used(connection, ref.digest):  # else it was deleted while we looked
+                problems.append(str(error))
     return Health(streams, events, len(refs), problems)
 
 
-_BLOBS = "SELECT DISTINCT blob FROM event WHERE blob IS NOT NULL"
+_STRAYS = f"SELECT count(*) FROM event WHERE key >> {SEQ_BITS} NOT IN (SELECT id FROM stream)"
+_BLOBS = f"""
+SELECT DISTINCT e.blob FROM event e JOIN stream s ON s.id = e.key >> {SEQ_BITS}
+WHERE e.blob IS NOT NULL AND e.key & {SEQ_MASK} > s.floor
+"""
+_USED = f"""
+SELECT 1 FROM event e JOIN stream s ON s.id = e.key >> {SEQ_BITS}
+WHERE e.blob >= ? AND e.blob < ? AND e.key & {SEQ_MASK} > s.floor LIMIT 1
+"""
 _COUNTS = f"""
 SELECT s.name, s.floor, count(*), max(e.key) & {SEQ_MASK} FROM stream s JOIN event e
 ON e.key > (s.id << {SEQ_BITS} | s.floor) AND e.key <= (s.id << {SEQ_BITS} | {SEQ_MASK})
@@ -110,8 +122,4 @@ def _counts(connection: sqlite3.Connection) -> Iterator[tuple[int, str]]:
 
 def _is_used(connection: sqlite3.Connection, digest: str) -> bool:
     start = bytes.fromhex(digest)
-    found = connection.execute(
-        "SELECT 1 FROM event WHERE blob >= ? AND blob < ? LIMIT 1",
-        (start, start + b"\xff" * 9),
-    )
-    return found.fetchone() is not None
+    return connection.execute(_USED, (start, start + b"\xff" * 9)).fetchone() is not None

@@ -17,7 +17,14 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 
-from ...errors import DiskFull, InvalidEntry, JournalError, words_of
+from ...errors import (
+    DiskFull,
+    InvalidEntry,
+    JournalError,
+    JournalUnusable,
+    JournalUnwritable,
+    words_of,
+)
 from ..events import MAX_BATCH_BYTES, Durability
 from ..store import Write
 from .failures import disk_full, from_sqlite
@@ -27,8 +34,10 @@ from .space import Space
 #: A group is bounded, so that none in it waits long; a batch may be as large as a group.
 MAX_GROUP_BYTES = MAX_BATCH_BYTES
 MAX_GROUP_WRITES = 2_000
-#: What each write costs on the disk beside its payload, about.
-OVERHEAD = 64
+#: What a group and a job take in the log beside the payloads, about: whole pages.
+GROUP = 12 * 1024
+JOB = 1024 * 1024
+PAGE = 4096
 CHECKPOINT_WHEN_IDLE = 1 * 1024 * 1024
 CHECKPOINT_ALWAYS = 8 * 1024 * 1024
 IDLE_SECONDS = 0.25
@@ -80,7 +89,7 @@ class Writer:
             self._has_rung = False  # before looking: what comes now rings again
             while self._waiting:
                 group = self._next_group()
-                self._settle(group)
+                self._settle_at_any_rate(group)
                 self._tell(group)
         with contextlib.suppress(sqlite3.Error):  # it is closed at the latest with the process
             self._connection.close()
@@ -105,6 +114,13 @@ class Writer:
             group.append(self._waiting.popleft())
         return group
 
+    def _settle_at_any_rate(self, group: list[Write]) -> None:
+        try:
+            self._settle(group)
+        except Exception as error:  # noqa: BLE001 - else nobody would ever be told anything again
+            _log.exception("a mistake in the journal's writer")
+            _fail(group, JournalError(f"the journal's writer failed: {words_of(error)}"))
+
     def _settle(self, group: list[Write], is_retry: bool = False) -> None:
         """Every write of the group gets its result or its error."""
         writable = [write for write in group if self._has_space_for(write)]
@@ -119,21 +135,25 @@ class Writer:
             self._roll_back()
             self._failed(writable, error, is_retry)
             return
-        self._since_checkpoint += sum(write.size + OVERHEAD for write in writable)
+        is_job = isinstance(writable[0], Job)
+        self._since_checkpoint += JOB if is_job else GROUP + sum(write.size for write in writable)
         if self._since_checkpoint > CHECKPOINT_ALWAYS:
             self._checkpoint()
 
     def _failed(self, group: list[Write], error: Exception, is_retry: bool) -> None:
-        """Each is tried alone, so that only what can't be written fails."""
-        if len(group) > 1:
+        """Each is tried alone, so that only what can't be written fails; but not where the fault is
+        the file's: a program that holds it would hold us up once for each of them."""
+        translated = self._translated(error)
+        is_full = isinstance(translated, DiskFull)
+        if isinstance(translated, JournalUnwritable | JournalUnusable) and not is_full:
+            _fail(group, translated)
+        elif len(group) > 1:
             for write in group:
                 self._settle([write])
-            return
-        translated = self._translated(error)
-        if isinstance(translated, DiskFull) and self._space.ran_out() and not is_retry:
+        elif is_full and self._space.ran_out() and not is_retry:
             self._settle(group, is_retry=True)
         else:
-            group[0].error = translated
+            _fail(group, translated)
 
     def _roll_back(self) -> None:
         try:
@@ -160,7 +180,8 @@ class Writer:
     def _checkpoint(self) -> None:
         self._since_checkpoint = 0
         try:
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            row = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            self._since_checkpoint = (row[1] - row[2]) * PAGE  # a reader needs the rest
         except sqlite3.Error as error:
             # Nothing is lost by that: the log keeps it, and the next time may do.
             _log.warning("the journal's log could not be moved into its file: %s", error)
@@ -168,3 +189,8 @@ class Writer:
     def _tell(self, group: list[Write]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
             self._loop.call_soon_threadsafe(self._settled, group)
+
+
+def _fail(group: list[Write], error: JournalError) -> None:
+    for write in group:
+        write.error = error
