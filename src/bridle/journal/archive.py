@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -92,9 +91,13 @@ def verify_archive(file: Path) -> Verdict:
 
 
 async def _write(journal: Journal, info: StreamInfo, file: Path) -> None:
-    half = file.with_name(f".{file.name}.part")
     try:
-        with _new(file, half) as raw, gzip.open(raw, "wb") as out:
+        # Its own from the beginning: two archives must not take turns in one file.
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise InvalidArchive(f"{file} can't be made: {error.strerror}") from error
+    try:
+        with os.fdopen(descriptor, "wb") as raw, gzip.open(raw, "wb") as out:
             out.write(_encoded(_First(FORMAT, info)))
             count = 0
             async for lines in _pages(journal, info):
@@ -103,19 +106,17 @@ async def _write(journal: Journal, info: StreamInfo, file: Path) -> None:
             out.write(_encoded(_Last(count)))
             out.close()
             await asyncio.to_thread(sync, raw.fileno())
-        half.replace(file)
         sync_folder(file.parent)
-    except OSError as error:
-        raise InvalidArchive(f"{file} can't be written: {error.strerror}") from error
-    finally:
-        with suppress(OSError):
-            half.unlink()
+    except BaseException as error:
+        _discard(file)
+        if isinstance(error, OSError):
+            raise InvalidArchive(f"{file} can't be written: {error.strerror}") from error
+        raise
 
 
-def _new(file: Path, half: Path) -> BinaryIO:
-    if file.exists():
-        raise InvalidArchive(f"{file} exists already: choose another name")
-    return os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+def _discard(file: Path) -> None:
+    with suppress(OSError):
+        file.unlink()
 
 
 async def _pages(journal: Journal, info: StreamInfo) -> AsyncIterator[list[bytes]]:
@@ -138,7 +139,8 @@ def _lines(file: Path) -> Iterator[StreamInfo | _Line]:
             yield first.info
             for count, line in enumerate(lines):
                 if line.startswith(b'{"events":'):
-                    if _LAST.decode(line).events != count:
+                    # The checksum of all is behind the last line: read on to the very end.
+                    if _LAST.decode(line).events != count or next(lines, None) is not None:
                         break
                     return
                 yield _LINE.decode(line)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+ONE_READER = "it has one reader: for another one, follow or watch once more"
+
 
 class Bell:
     __slots__ = ("_waiter",)
@@ -18,7 +20,7 @@ class Bell:
     async def wait(self) -> None:
         """Until it rings; a ring that nobody waited for is not remembered."""
         if self._waiter:
-            raise RuntimeError("it has one reader: for another one, follow or watch once more")
+            raise RuntimeError(ONE_READER)
         self._waiter = asyncio.get_running_loop().create_future()
         try:
             await self._waiter

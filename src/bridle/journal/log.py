@@ -30,6 +30,9 @@ from .events import (
 from .store import Append, Store
 from .tails import TailFeed, Tails
 
+#: However many are asked for; a page of the store's is shorter.
+MAX_READ = 1 << 31
+
 
 class _Lane:
     __slots__ = ("held", "underway")
@@ -80,6 +83,7 @@ class Log:
         return future
 
     def publish(self, stream: str, events: Sequence[Live]) -> None:
+        events = tuple(events)
         lane = self._lanes.get(stream)
         if lane:
             lane.underway.append(events)
@@ -90,12 +94,10 @@ class Log:
         self._check_open()
         if after < 0 or limit < 1:
             raise InvalidEntry(f"can't read {limit} events after {after}")
-        return await self._store.read(stream, min(after, MAX_SEQ), limit)
+        return await self._store.read(stream, min(after, MAX_SEQ), min(limit, MAX_READ))
 
     def follow(self, stream: str, after: int = 0) -> TailFeed:
         self._check_open()
-        if after < 0:
-            raise InvalidEntry(f"can't follow from {after}: numbers start at 1")
         return self._tails.follow(stream, after)
 
     async def info(self, stream: str) -> StreamInfo:

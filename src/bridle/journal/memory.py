@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
 
@@ -32,6 +33,7 @@ class MemoryStore:
         self._streams: dict[str, _Stream] = {}
         self._buckets: dict[str, _Bucket] = {}
         self._blobs: dict[str, bytes] = {}
+        self._pins: Counter[str] = Counter()
         self._done: list[Write] = []
         self._is_open = False
 
@@ -72,6 +74,7 @@ class MemoryStore:
             raise WrongSequence(stream, expect, found.last_seq)
         gone, found.events = found.events, []
         kept = {e.blob.digest for s in self._streams.values() for e in s.events if e.blob}
+        kept |= self._pins.keys()
         for event in gone:
             if event.blob and event.blob.digest not in kept:
                 self._blobs.pop(event.blob.digest, None)
@@ -86,14 +89,17 @@ class MemoryStore:
         return found.revision, matching
 
     async def put_blob(self, data: bytes) -> BlobRef:
+        self._check_open()
         digest = sha256(data).hexdigest()
+        self._pins[digest] += 1
         self._blobs[digest] = bytes(data)
         return BlobRef(digest, len(data))
 
     def release_blobs(self, blobs: list[BlobRef]) -> None:
-        """They are removed with the last event that refers to them."""
+        self._pins -= Counter(blob.digest for blob in blobs)
 
     async def get_blob(self, ref: BlobRef) -> bytes:
+        self._check_open()
         if ref.digest not in self._blobs:
             raise BlobLost(ref.digest, "is not there")
         return self._blobs[ref.digest]
@@ -101,6 +107,7 @@ class MemoryStore:
     async def aclose(self) -> None:
         self._tell()
         self._is_open = False
+        self._pins.clear()
 
     def _check_open(self) -> None:
         if not self._is_open:

@@ -63,34 +63,39 @@ class Projection(Generic[T]):
     async def get(self, stream: str) -> Stamped[T]:
         """The state of all that is stored. What was missing in the record is added to it."""
         record = await self._records.get(self.name, stream)
-        stamped = self._usable(record, (await self._log.info(stream)).last_seq)
-        return await self._caught_up(stream, stamped, record.revision if record else 0)
+        kept = self._usable(record, (await self._log.info(stream)).last_seq)
+        stamped = await self._caught_up(stream, kept)
+        if stamped != kept:
+            # If somebody else was faster, theirs is as good.
+            await self._keep(stream, stamped, record.revision if record else 0)
+        return stamped
 
     async def rebuild(self, stream: str) -> Stamped[T]:
         """The state made again from the stream's first event, whatever the record says."""
-        record = await self._records.get(self.name, stream)
-        return await self._caught_up(stream, None, record.revision if record else 0)
+        stamped = await self._caught_up(stream, None)
+        while True:  # until it is ours that is kept, and not what was made from what was there
+            record = await self._records.get(self.name, stream)
+            if await self._keep(stream, stamped, record.revision if record else 0):
+                return stamped
 
-    async def _caught_up(self, stream: str, kept: Stamped[T] | None, revision: int) -> Stamped[T]:
+    async def _caught_up(self, stream: str, kept: Stamped[T] | None) -> Stamped[T]:
         seq, state = (kept.seq, kept.state) if kept else (0, self._start(stream))
         while events := await self._log.read(stream, seq, PAGE):
             for event in events:
                 state = self._fold(state, event)
             seq = events[-1].seq
-        if kept and kept.seq == seq:
-            return kept
-        stamped = Stamped(self._version, seq, state)
-        await self._keep(stream, stamped, revision)
-        return stamped
+        return Stamped(self._version, seq, state)
 
-    async def _keep(self, stream: str, stamped: Stamped[T], revision: int) -> None:
+    async def _keep(self, stream: str, stamped: Stamped[T], revision: int) -> bool:
+        """False if the record has changed meanwhile."""
         try:
             await self._records.put(self.name, stream, msgspec.json.encode(stamped), revision)
         except WrongRevision:
-            pass  # somebody else has brought it up to date as well
+            return False
         except (JournalUnwritable, InvalidEntry) as error:
             # The answer is right all the same; the next one will take as long as this one.
             _log.warning("the projection %s of %s can't be kept: %s", self.name, stream, error)
+        return True
 
     def _usable(self, record: Record | None, last_seq: int) -> Stamped[T] | None:
         """Not one of another version, and not one of a stream that has been set back."""
@@ -100,5 +105,5 @@ class Projection(Generic[T]):
             stamped: Stamped[T] = self._decode(record.value)
         except msgspec.MsgspecError:
             return None
-        is_ours = stamped.version == self._version and stamped.seq <= last_seq
+        is_ours = stamped.version == self._version and 0 <= stamped.seq <= last_seq
         return stamped if is_ours else None

@@ -128,13 +128,13 @@ class StoredWatch:
             except JournalClosed:
                 raise StopAsyncIteration from None
             self._revision = revision
-            return list(present)
-        while True:
+            if not self._is_closed:
+                return list(present)
+        while not self._is_closed:
             # Those that the present state had in it already came in while it was being read.
             new = [c for c in self._changes.values() if c.revision > (self._revision or 0)]
             self._changes.clear()
             if new:
                 return new
-            if self._is_closed:
-                raise StopAsyncIteration
             await self._bell.wait()
+        raise StopAsyncIteration

@@ -9,13 +9,16 @@ stream reads no disk.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from threading import get_ident
 from weakref import WeakSet, ref
 
-from ..errors import JournalClosed
-from .bell import Bell
-from .events import Batch, Event, Live
+from ..errors import InvalidEntry, JournalClosed
+from .bell import ONE_READER, Bell
+from .events import MAX_SEQ, Batch, Event, Live
 
 Read = Callable[[str, int, int], Awaitable[list[Event]]]
 
@@ -31,6 +34,8 @@ class Tails:
 
     def __init__(self, read: Read) -> None:
         self.read = read
+        self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
         self._tails: dict[str, _Tail] = {}
         self._feeds: WeakSet[TailFeed] = WeakSet()
         #: What was told, of all streams in one order: the first is forgotten first.
@@ -48,9 +53,7 @@ class Tails:
         tail = self._tails.get(stream)
         if tail is None:
             return
-        if not tail.tell(Batch(stream, events)):
-            del self._tails[stream]
-            return
+        tail.tell(Batch(stream, events))
         size += OVERHEAD * len(events)
         self._told.append((tail, size))
         self._bytes += size
@@ -66,10 +69,18 @@ class Tails:
         place.joined = tail.end
 
     def leave(self, place: _Place) -> None:
-        tail = place.tail
-        tail.places = [kept for kept in tail.places if kept is not place and kept.feed()]
-        if not tail.places and self._tails.get(place.stream) is tail:
+        place.tail.places.remove(place)
+        if not place.tail.places:
             del self._tails[place.stream]
+
+    def forget(self, places: list[_Place]) -> None:
+        """Of a feed that nobody holds any more. Who has let it go last may be another thread."""
+        if get_ident() != self._thread:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self.forget, places)
+            return
+        for place in places:
+            self.leave(place)
 
     def close(self) -> None:
         for feed in list(self._feeds):
@@ -92,23 +103,16 @@ class _Tail:
         """The place of the first batch that is still here."""
         return self.end - len(self.batches)
 
-    def tell(self, batch: Batch) -> bool:
-        """Wake everybody. Whether anybody is there."""
+    def tell(self, batch: Batch) -> None:
         self.batches.append(batch)
         self.end += 1
         last = batch.events[-1]
         if isinstance(last, Event):
             self.last_seq = last.seq
-        are_all_there = True
         for place in self.places:
             feed = place.feed()
-            if feed is None:
-                are_all_there = False
-            else:
+            if feed:
                 feed.wake(place)
-        if not are_all_there:
-            self.places = [place for place in self.places if place.feed()]
-        return bool(self.places)
 
     def forget_first(self) -> None:
         if self.batches:
@@ -184,12 +188,15 @@ class TailFeed:
         #: Those that have something, or may have. By turns, so that none keeps the others back.
         self._listed: deque[_Place] = deque()
         self._bell = Bell()
+        self._is_reading = False
         self._is_closed = False
 
     def add(self, stream: str, after: int = 0) -> None:
+        if after < 0:
+            raise InvalidEntry(f"can't follow from {after}: numbers start at 1")
         if self._is_closed or stream in self._places:
             return
-        place = self._places[stream] = _Place(self, stream, after)
+        place = self._places[stream] = _Place(self, stream, min(after, MAX_SEQ))
         self._tails.join(place)
         self.wake(place)
 
@@ -197,14 +204,17 @@ class TailFeed:
         place = self._places.pop(stream, None)
         if place:
             self._tails.leave(place)
-            if place.is_listed:
-                self._listed.remove(place)
+            self._unlist(place)
 
     def close(self) -> None:
         for stream in list(self._places):
             self.remove(stream)
         self._is_closed = True
         self._bell.ring()
+
+    def __del__(self) -> None:
+        """Nobody holds it any more."""
+        self._tails.forget(list(self._places.values()))
 
     def wake(self, place: _Place) -> None:
         """There is something at this place."""
@@ -222,25 +232,32 @@ class TailFeed:
                 await self._bell.wait()
                 continue
             place = self._listed[0]
-            if place.is_behind:
-                batch = await self._read(place)
+            batch = await self._read(place) if place.is_behind else place.take()
+            if place.is_at_the_end:
+                self._unlist(place)
             else:
-                batch = place.take()
-                if place.is_at_the_end:
-                    place.is_listed = False
-                    self._listed.popleft()
-            if batch:
                 self._listed.rotate(-1)
+            if batch:
                 return batch
         raise StopAsyncIteration
 
+    def _unlist(self, place: _Place) -> None:
+        if place.is_listed:
+            place.is_listed = False
+            self._listed.remove(place)
+
     async def _read(self, place: _Place) -> Batch | None:
+        if self._is_reading:
+            raise RuntimeError(ONE_READER)
+        self._is_reading = True
         told = place.tail.last_seq
         try:
             events = await self._tails.read(place.stream, place.taken, PAGE)
         except JournalClosed:
             self.close()
             return None
+        finally:
+            self._is_reading = False
         if self._places.get(place.stream) is not place:  # removed while we read
             return None
         place.has_read(events, told)

@@ -15,7 +15,7 @@ from typing import Any
 from ...errors import InvalidEntry, JournalError, WrongSequence
 from ..events import GENESIS, BlobRef, Durability
 from ..store import Append, Put, Write
-from .schema import MAX_STREAM, SEQ_BITS, SEQ_MASK
+from .schema import MAX_STREAM, SEQ_BITS, SEQ_MASK, known
 
 #: The sizes of statements that insert events; a rest below the least has one of its own size. So
 #: there are few of them, and each is prepared once.
@@ -186,7 +186,9 @@ class Ledger:
         return head
 
     def _load_head(self, name: str) -> _Head:
-        row = self._execute("SELECT id, floor, seal FROM stream WHERE name = ?", (name,)).fetchone()
+        row = self._execute(
+            "SELECT id, floor, seal FROM stream WHERE name = ?", (known(name),)
+        ).fetchone()
         if not row:
             return _Head(0, 0, GENESIS)
         id_, floor, seal = row

@@ -15,7 +15,7 @@ from typing import TypeVar
 from ...errors import JournalClosed
 from ..events import GENESIS, BlobRef, Event, Record, Seal, StreamInfo
 from .failures import corrupt, from_sqlite
-from .schema import SEQ_BITS, SEQ_MASK
+from .schema import SEQ_BITS, SEQ_MASK, known
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class Readers:
 
 def read_events(connection: sqlite3.Connection, stream: str, after: int, limit: int) -> list[Event]:
     events, size = [], 0
-    with closing(connection.execute(_READ, (stream, after, limit))) as rows:
+    with closing(connection.execute(_READ, (known(stream), after, limit))) as rows:
         for seq, at, kind, body, blob, seal in rows:
             events.append(
                 Event(seq, at, kind, body, unpacked_blob(blob) if blob else None, _seal(seal))
@@ -88,7 +88,7 @@ def read_events(connection: sqlite3.Connection, stream: str, after: int, limit: 
 
 
 def read_info(connection: sqlite3.Connection, stream: str) -> StreamInfo:
-    row = connection.execute(f"{_INFO} WHERE s.name = ?", (stream,)).fetchone()
+    row = connection.execute(f"{_INFO} WHERE s.name = ?", (known(stream),)).fetchone()
     return _info(row) if row else StreamInfo(stream, 1, 0)
 
 
@@ -102,7 +102,7 @@ def read_record(connection: sqlite3.Connection, bucket: str, key: str) -> Record
     row = connection.execute(
         "SELECT r.key, r.revision, r.value FROM bucket b JOIN record r ON r.bucket = b.id"
         " WHERE b.name = ? AND r.key = ?",
-        (bucket, key),
+        (known(bucket), known(key)),
     ).fetchone()
     return Record(*row) if row else None
 
@@ -114,7 +114,7 @@ def read_records(
     rows = connection.execute(
         "SELECT b.revision, r.key, r.revision, r.value FROM bucket b LEFT JOIN record r"
         " ON r.bucket = b.id AND r.key >= ?2 AND r.key < ?3 WHERE b.name = ?1 ORDER BY r.key",
-        (bucket, *_range(prefix)),
+        (known(bucket), *_range(prefix)),
     ).fetchall()
     found = [Record(*row[1:]) for row in rows if row[1] is not None]
     return (rows[0][0] if rows else 0), found
@@ -122,7 +122,7 @@ def read_records(
 
 def _range(prefix: str) -> tuple[str, str]:
     """All that starts so lies between these: no name has a character like the last one."""
-    return prefix, prefix + chr(sys.maxunicode)
+    return (prefix, prefix + chr(sys.maxunicode)) if prefix.isprintable() else ("", "")
 
 
 def _info(row: tuple[str, int, int | None, bytes | None]) -> StreamInfo:

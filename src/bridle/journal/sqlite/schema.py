@@ -76,3 +76,8 @@ def migrate(connection: sqlite3.Connection) -> None:
             f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number};"
             f" PRAGMA application_id = {APPLICATION_ID}; COMMIT;"
         )
+
+
+def known(name: str) -> str:
+    """What can be no name is not there, nor is the empty one, which SQLite takes in any case."""
+    return name if name.isprintable() else ""
