@@ -160,6 +160,7 @@ class Log:
         if not 0 < len(events) <= MAX_BATCH_EVENTS or not 0 <= expect < MAX_SEQ - len(events):
             raise InvalidEntry(f"{len(events)} events after {expect}: not 1 to {MAX_BATCH_EVENTS}")
         check_name("stream", stream)
+        check_durability(durability)
         numbered, to_seal, size, is_ready = [], [], 0, True
         for seq, event in enumerate(events, expect + 1):
             body, kind = event.body, event.kind
@@ -212,6 +213,12 @@ class Log:
                 self.settled(ready)
             else:
                 self._store.submit(ready)
+
+
+def check_durability(durability: Durability) -> None:
+    """A slip here would be found by the next power loss."""
+    if type(durability) is not Durability:
+        raise InvalidEntry(f"{durability!r} is no Durability")
 
 
 def check_name(what: str, name: str) -> None:

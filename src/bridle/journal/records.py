@@ -9,7 +9,7 @@ from weakref import WeakSet
 from ..errors import InvalidEntry, JournalClosed
 from .bell import Bell
 from .events import MAX_BODY, Change, Durability, Gone, Record
-from .log import check_name
+from .log import check_durability, check_name
 from .store import Put, Store
 
 
@@ -89,6 +89,7 @@ class StoredRecords:
         self._check_open()
         check_name("bucket", bucket)
         check_name("key", key)
+        check_durability(durability)
         if value is not None and len(value) > MAX_BODY:
             raise InvalidEntry(f"a document of {len(value)} bytes: at most {MAX_BODY}")
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()

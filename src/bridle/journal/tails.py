@@ -62,11 +62,11 @@ class Tails:
             tail.forget_first()
             self._bytes -= size
 
-    def join(self, place: _Place) -> None:
-        tail = self._tails.setdefault(place.stream, _Tail())
+    def join(self, feed: TailFeed, stream: str, after: int) -> _Place:
+        tail = self._tails.setdefault(stream, _Tail())
+        place = _Place(feed, stream, after, tail)
         tail.places.append(place)
-        place.tail = tail
-        place.joined = tail.end
+        return place
 
     def leave(self, place: _Place) -> None:
         place.tail.places.remove(place)
@@ -124,14 +124,14 @@ class _Place:
 
     __slots__ = ("feed", "is_listed", "joined", "stream", "tail", "taken", "upto")
 
-    def __init__(self, feed: TailFeed, stream: str, after: int) -> None:
+    def __init__(self, feed: TailFeed, stream: str, after: int, tail: _Tail) -> None:
         self.feed = ref(feed)
         self.stream = stream
+        self.tail = tail
+        self.joined = tail.end  # what it had told before
         self.taken = after  # the last number that was given to the reader
         self.upto: int | None = None  # what was taken of the tail; None: it is behind
         self.is_listed = False  # among those that have something, or may have
-        self.tail = _Tail()
-        self.joined = 0  # what the tail had told before
 
     @property
     def is_behind(self) -> bool:
@@ -196,8 +196,7 @@ class TailFeed:
             raise InvalidEntry(f"can't follow from {after}: numbers start at 1")
         if self._is_closed or stream in self._places:
             return
-        place = self._places[stream] = _Place(self, stream, min(after, MAX_SEQ))
-        self._tails.join(place)
+        place = self._places[stream] = self._tails.join(self, stream, min(after, MAX_SEQ))
         self.wake(place)
 
     def remove(self, stream: str) -> None:
