@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 from bridle.journal import Batch, Event, Journal, Live, NewEvent
 from bridle.journal.contract import Feed
@@ -112,3 +113,11 @@ def _heard(batch: Batch, stream: str, found: list[Event]) -> str:
     found += batch.stored
     last = batch.events[-1]
     return last.body.decode() if batch.stream == stream and isinstance(last, Live) else ""
+
+
+async def until_quiet(feed: Feed) -> None:
+    """Take what was sent to find out whether others are live."""
+    with suppress(TimeoutError):
+        while True:
+            async with asyncio.timeout(0):
+                await anext(feed)

@@ -20,7 +20,13 @@ from bridle.errors import (
 )
 from bridle.journal import BlobRef, Durability, Event, Journal, Live, NewEvent, StreamInfo
 from bridle.journal.contract import Feed
-from bridle.journal.events import HEAD_SIZE, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_BODY
+from bridle.journal.events import (
+    HEAD_SIZE,
+    MAX_BATCH_BYTES,
+    MAX_BATCH_EVENTS,
+    MAX_BODY,
+    MAX_NAME,
+)
 from bridle.journal.log import Log
 from bridle.journal.tails import MAX_TOLD_BYTES, OVERHEAD, PAGE
 
@@ -40,6 +46,7 @@ from .helpers import (
     seqs,
     stored,
     until,
+    until_quiet,
 )
 
 BAD_NAMES = ["", "x" * 257, "two\nlines", "nul\0", "half\ud800", "turned\u202eround"]
@@ -201,7 +208,7 @@ async def test_any_bytes_and_any_printable_kind_can_be_stored(journal: Journal) 
     events = [
         NewEvent("", b"", AT),
         NewEvent("tool use: läuft 😀", bytes(range(256)), AT),
-        NewEvent("k" * 300, b"\0" * MAX_BODY, AT),
+        NewEvent("k" * MAX_NAME, b"\0" * MAX_BODY, AT),
     ]
     await journal.log.append("a", events, 0)
     found = await journal.log.read("a")
@@ -234,6 +241,8 @@ def _batches() -> dict[str, list[NewEvent]]:
         "half a character": [NewEvent("\ud800", b"x")],
         "time that is no number": [NewEvent("k", b"x", float("nan"))],
         "time without end": [NewEvent("k", b"x", float("inf"))],
+        "time beyond all numbers": [NewEvent("k", b"x", 10**400)],
+        "kind too long": [NewEvent("k" * (MAX_NAME + 1), b"")],
     }
 
 
@@ -889,6 +898,34 @@ async def test_a_forgotten_feed_is_dropped_while_others_go_on(journal: Journal) 
     assert seqs(await until(kept, 2)) == [1, 2]
 
 
+async def test_a_feed_that_is_collected_while_others_are_told_keeps_nobody_waiting(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's collector may run at any moment: here, when the first reader is woken."""
+    forgotten, *kept = (journal.log.follow("a") for _ in range(3))
+    for feed in (forgotten, *kept):
+        await go_live(journal, feed, "a")
+    for feed in (forgotten, *kept):
+        await until_quiet(feed)
+    reading = [asyncio.create_task(next_of(feed)) for feed in kept]
+    await asyncio.sleep(0)
+    in_a_cycle: list[object] = [forgotten]
+    in_a_cycle.append(in_a_cycle)
+    del in_a_cycle, forgotten, feed
+    loop = asyncio.get_running_loop()
+    call_soon = loop.call_soon
+
+    def collecting(callback: Callable[..., object], *args: Any, **more: Any) -> asyncio.Handle:
+        if "wakeup" in repr(callback).lower():
+            gc.collect()
+        return call_soon(callback, *args, **more)
+
+    monkeypatch.setattr(loop, "call_soon", collecting)
+    await fill(journal, "a", 1)
+    done, _ = await asyncio.wait(reading, timeout=2)
+    assert [seqs(task.result().stored) for task in done] == [[1], [1]]
+
+
 async def test_a_forgotten_feed_leaves_nothing_behind(journal: Journal) -> None:
     assert isinstance(journal.log, Log)
     feeds = [journal.log.follow(f"s{number}") for number in range(20)]
@@ -897,6 +934,7 @@ async def test_a_forgotten_feed_leaves_nothing_behind(journal: Journal) -> None:
     feed = feeds.pop()
     feeds.clear()
     gc.collect()
+    await asyncio.sleep(0)  # it may be tidied up in the loop's own time
     assert list(journal.log._tails._tails) == ["s19"]
     feed.close()
     assert list(journal.log._tails._tails) == []

@@ -7,6 +7,7 @@ import gc
 import logging
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import pytest
 from msgspec import Struct
@@ -206,6 +207,16 @@ async def test_a_document_that_is_too_large_is_refused_and_the_largest_is_not(
         await journal.records.create("b", "new", bytes(MAX_BODY + 1))
     assert await journal.records.get("b", "k") == Record("k", revision, bytes(MAX_BODY))
     assert await listed(journal, "b") == ["k"]
+
+
+@pytest.mark.parametrize("value", ["text", bytearray(b"x"), None, 5])
+async def test_a_document_that_is_not_bytes_is_refused(journal: Journal, value: Any) -> None:
+    revision = await journal.records.create("b", "k", b"x")
+    with pytest.raises(InvalidEntry):
+        await journal.records.create("b", "new", value)
+    with pytest.raises(InvalidEntry):
+        await journal.records.put("b", "k", value, revision)
+    assert await journal.records.list("b") == [Record("k", revision, b"x")]
 
 
 KEYS = [

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ..errors import InvalidArchive, InvalidEntry
+from ..errors import InvalidArchive, InvalidEntry, WrongSequence
 from .audit import Verdict, Verifier
 from .contract import Journal
 from .events import HEAD_SIZE, BlobRef, Event, Seal, StreamInfo
@@ -26,6 +26,7 @@ from .files import sync, sync_folder
 
 FORMAT = "bridle-archive-1"
 PAGE = 100
+MAX_PAGE_BYTES = 8 * 1024 * 1024
 
 
 class _First(Struct):
@@ -64,7 +65,11 @@ async def archive(journal: Journal, stream: str, file: Path) -> Verdict:
         raise InvalidEntry(f"stream {stream!r} has no events to archive")
     await _write(journal, info, file)
     verdict = await asyncio.to_thread(verify_archive, file)
-    await journal.log.delete(stream, info.last_seq)
+    try:
+        await journal.log.delete(stream, info.last_seq)
+    except WrongSequence:
+        _discard(file)  # it is not all of the stream, and to try again needs the name
+        raise
     return verdict
 
 
@@ -94,6 +99,8 @@ async def _write(journal: Journal, info: StreamInfo, file: Path) -> None:
     try:
         # Its own from the beginning: two archives must not take turns in one file.
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise InvalidArchive(f"{file} exists already: choose another name") from None
     except OSError as error:
         raise InvalidArchive(f"{file} can't be made: {error.strerror}") from error
     try:
@@ -127,7 +134,14 @@ async def _pages(journal: Journal, info: StreamInfo) -> AsyncIterator[list[bytes
         if not events:
             raise InvalidArchive(f"stream {info.name!r} ends at {after}, not at {info.last_seq}")
         after = events[-1].seq
-        yield [_encoded(_line(event, await journal.payload(event))) for event in events]
+        lines, size = [], 0
+        for event in events:
+            lines.append(_encoded(_line(event, await journal.payload(event))))
+            size += len(lines[-1])
+            if size > MAX_PAGE_BYTES:
+                yield lines
+                lines, size = [], 0
+        yield lines
 
 
 def _lines(file: Path) -> Iterator[StreamInfo | _Line]:

@@ -99,6 +99,8 @@ async def verify(log: EventLog, stream: str) -> Verdict:
     while after < info.last_seq:
         events = await log.read(stream, after, PAGE)
         if not events:
+            if (await log.info(stream)).first_seq > info.first_seq:  # deleted while we read
+                return await verify(log, stream)
             break
         for event in events:
             if event.seq <= info.last_seq:

@@ -55,14 +55,15 @@ class EventLog(Protocol):
     ) -> asyncio.Future[int]:
         """Append a batch and give its last number: all of it or nothing.
 
-        - When the future has a result, the batch is stored as `durability` says, and only then can
-          anybody see it. A batch is seen whole or not at all.
+        - When the future has a result, the batch is stored as `durability` says. Nobody can see it
+          before it is stored, and nobody ever sees a part of it.
         - Numbers start at 1 in each stream, have no gaps, and never start again.
         - `expect_last_seq` must be the stream's last number (0 for a new one), else WrongSequence.
-        - Calls take effect in the order in which they were made on a stream, so an owner need not
+        - Appends take effect in the order in which they were called on a stream: an owner need not
           wait for one before it makes the next. If one fails, those behind it that build on it do.
         - A body over 256 KB is stored as a blob first, then the event; others do not wait.
-        - At most 1,000 events and 4 MB (not counting blobs) in a batch, else InvalidEntry.
+        - At most 1,000 events and 4 MB (not counting blobs) in a batch, else InvalidEntry;
+          a name and a kind have at most 256 characters, all printable.
         - To cancel the future is to stop waiting: the batch may be stored all the same.
         """
 
@@ -91,7 +92,8 @@ class EventLog(Protocol):
     async def delete(self, stream: str, expect_last_seq: int) -> None:
         """Delete the stream's events, and the blobs that no other stream refers to.
 
-        Its numbers go on where they were if it is ever written again.
+        Its numbers go on where they were if it is ever written again. An append that is underway
+        may come before it or after.
         """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -39,6 +40,7 @@ class StoredJournal:
         self.log = Log(store)
         self.records = StoredRecords(store)
         self.blobs = StoredBlobs(store)
+        self._closing: asyncio.Task[None] | None = None
         store.start(self._settled)
 
     def bucket(self, name: str, kind: type[T]) -> Bucket[T]:
@@ -51,13 +53,21 @@ class StoredJournal:
 
     async def aclose(self) -> None:
         """Store what was asked for, then close. Feeds and watches end."""
+        self.log.close()
         self.records.close()
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close())
+        await asyncio.shield(self._closing)  # half closed, it would keep its lock
+
+    async def _close(self) -> None:
         try:
-            await self.log.aclose()
-            await self._store.aclose()
+            await self.log.drain()
         finally:
-            self.log.end_feeds()
-            self.records.end_watches()
+            try:
+                await self._store.aclose()
+            finally:
+                self.log.end_feeds()
+                self.records.end_watches()
 
     async def __aenter__(self) -> Self:
         return self

@@ -67,7 +67,7 @@ class Log:
         except JournalError as error:
             future.set_exception(error)
             return future
-        except (TypeError, AttributeError) as error:  # of what is no event at all
+        except (TypeError, AttributeError, OverflowError) as error:  # of what is no event at all
             future.set_exception(InvalidEntry(f"can't be stored: {words_of(error)}"))
             return future
         lane = self._lanes.get(stream)
@@ -135,9 +135,12 @@ class Log:
         if events:
             self._tails.tell(stream, events, sum(len(event.body) for event in events))
 
-    async def aclose(self) -> None:
-        """No more appends; those that wait for a blob go to the store."""
+    def close(self) -> None:
+        """Take no more."""
         self._is_closed = True
+
+    async def drain(self) -> None:
+        """Those that wait for a blob go to the store."""
         if self._storing:
             await asyncio.wait(self._storing)
 
@@ -165,8 +168,10 @@ class Log:
         for seq, event in enumerate(events, expect + 1):
             body, kind = event.body, event.kind
             at = event.at + 0.0  # what is hashed and what is read back are the same number
-            if type(body) is not bytes or not kind.isprintable() or not isfinite(at):
-                raise InvalidEntry(f"an event has a printable kind, bytes and a time: {kind!r}")
+            if type(body) is not bytes or not isfinite(at):
+                raise InvalidEntry(f"an event of kind {kind!r} has no bytes or no time")
+            if len(kind) > MAX_NAME or not kind.isprintable():
+                raise InvalidEntry(f"{kind[:40]!r} is no kind: {MAX_NAME} printable characters")
             length = len(body)
             if length > MAX_BODY:
                 is_ready = False
@@ -206,7 +211,14 @@ class Log:
                     write.size += HEAD_SIZE
         except JournalError as error:
             write.error = error
-        write.is_ready = True
+        except BaseException as error:  # a mistake, or the end of the program
+            write.error = JournalError(f"a payload was not stored: {words_of(error)}")
+            raise
+        finally:
+            write.is_ready = True
+            self._send(lane)
+
+    def _send(self, lane: _Lane) -> None:
         while lane.held and lane.held[0].is_ready:
             ready = lane.held.popleft()
             if ready.error:

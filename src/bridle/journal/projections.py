@@ -65,7 +65,7 @@ class Projection(Generic[T]):
         record = await self._records.get(self.name, stream)
         kept = self._usable(record, (await self._log.info(stream)).last_seq)
         stamped = await self._caught_up(stream, kept)
-        if stamped != kept:
+        if stamped.seq and stamped != kept:
             # If somebody else was faster, theirs is as good.
             await self._keep(stream, stamped, record.revision if record else 0)
         return stamped

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from weakref import WeakSet
 
 from ..errors import InvalidEntry, JournalClosed
-from .bell import Bell
+from .bell import ONE_READER, Bell
 from .events import MAX_BODY, Change, Durability, Gone, Record
 from .log import check_durability, check_name
 from .store import Put, Store
@@ -24,7 +24,7 @@ class StoredRecords:
     async def create(
         self, bucket: str, key: str, value: bytes, durability: Durability = Durability.PROCESS
     ) -> int:
-        return await self._put(bucket, key, value, 0, durability)
+        return await self.put(bucket, key, value, 0, durability)
 
     async def get(self, bucket: str, key: str) -> Record | None:
         self._check_open()
@@ -38,6 +38,8 @@ class StoredRecords:
         expected_revision: int,
         durability: Durability = Durability.PROCESS,
     ) -> int:
+        if type(value) is not bytes:
+            raise InvalidEntry(f"a document is bytes, not {type(value).__name__}")
         return await self._put(bucket, key, value, expected_revision, durability)
 
     async def delete(
@@ -107,10 +109,11 @@ class StoredWatch:
         self._revision: int | None = None  # of the present state, once it was given
         self._changes: dict[str, Change] = {}
         self._bell = Bell()
+        self._is_reading = False
         self._is_closed = False
 
     def offer(self, change: Change) -> None:
-        if change.key.startswith(self._prefix):
+        if change.key.startswith(self._prefix) and not self._is_closed:
             self._changes.pop(change.key, None)  # so that the order stays that of the revisions
             self._changes[change.key] = change
             self._bell.ring()
@@ -124,13 +127,9 @@ class StoredWatch:
 
     async def __anext__(self) -> list[Change]:
         if self._revision is None and not self._is_closed:
-            try:
-                revision, present = await self._store.records(self._bucket, self._prefix)
-            except JournalClosed:
-                raise StopAsyncIteration from None
-            self._revision = revision
+            present = await self._present()
             if not self._is_closed:
-                return list(present)
+                return present
         while not self._is_closed:
             # Those that the present state had in it already came in while it was being read.
             new = [c for c in self._changes.values() if c.revision > (self._revision or 0)]
@@ -139,3 +138,16 @@ class StoredWatch:
                 return new
             await self._bell.wait()
         raise StopAsyncIteration
+
+    async def _present(self) -> list[Change]:
+        if self._is_reading:
+            raise RuntimeError(ONE_READER)
+        self._is_reading = True
+        try:
+            self._revision, records = await self._store.records(self._bucket, self._prefix)
+        except JournalClosed:
+            self._is_closed = True
+            return []
+        finally:
+            self._is_reading = False
+        return list(records)

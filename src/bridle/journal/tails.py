@@ -13,7 +13,6 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from threading import get_ident
 from weakref import WeakSet, ref
 
 from ..errors import InvalidEntry, JournalClosed
@@ -35,7 +34,6 @@ class Tails:
     def __init__(self, read: Read) -> None:
         self.read = read
         self._loop = asyncio.get_running_loop()
-        self._thread = get_ident()
         self._tails: dict[str, _Tail] = {}
         self._feeds: WeakSet[TailFeed] = WeakSet()
         #: What was told, of all streams in one order: the first is forgotten first.
@@ -74,13 +72,14 @@ class Tails:
             del self._tails[place.stream]
 
     def forget(self, places: list[_Place]) -> None:
-        """Of a feed that nobody holds any more. Who has let it go last may be another thread."""
-        if get_ident() != self._thread:
-            with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self.forget, places)
-            return
+        """Of a feed that nobody holds any more."""
         for place in places:
             self.leave(place)
+
+    def forget_soon(self, places: list[_Place]) -> None:
+        """Not now: Python's collector runs in any thread, and in the middle of anything."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self.forget, places)
 
     def close(self) -> None:
         for feed in list(self._feeds):
@@ -203,7 +202,8 @@ class TailFeed:
         place = self._places.pop(stream, None)
         if place:
             self._tails.leave(place)
-            self._unlist(place)
+            if place.is_listed:
+                self._listed.remove(place)
 
     def close(self) -> None:
         for stream in list(self._places):
@@ -213,41 +213,42 @@ class TailFeed:
 
     def __del__(self) -> None:
         """Nobody holds it any more."""
-        self._tails.forget(list(self._places.values()))
+        if self._places:
+            self._tails.forget_soon(list(self._places.values()))
 
     def wake(self, place: _Place) -> None:
         """There is something at this place."""
         if not place.is_listed:
-            place.is_listed = True
-            self._listed.append(place)
+            self._list(place)
             self._bell.ring()
 
     def __aiter__(self) -> AsyncIterator[Batch]:
         return self
 
     async def __anext__(self) -> Batch:
+        if self._is_reading:
+            raise RuntimeError(ONE_READER)
         while not self._is_closed:
             if not self._listed:
                 await self._bell.wait()
                 continue
-            place = self._listed[0]
-            batch = await self._read(place) if place.is_behind else place.take()
-            if place.is_at_the_end:
-                self._unlist(place)
-            else:
-                self._listed.rotate(-1)
+            place = self._listed.popleft()
+            place.is_listed = False
+            try:
+                batch = await self._read(place) if place.is_behind else place.take()
+            finally:  # also if it can't be read: the others have their turn first
+                if not (place.is_at_the_end or place.is_listed):
+                    self._list(place)
             if batch:
                 return batch
         raise StopAsyncIteration
 
-    def _unlist(self, place: _Place) -> None:
-        if place.is_listed:
-            place.is_listed = False
-            self._listed.remove(place)
+    def _list(self, place: _Place) -> None:
+        if self._places.get(place.stream) is place:  # it was not removed
+            place.is_listed = True
+            self._listed.append(place)
 
     async def _read(self, place: _Place) -> Batch | None:
-        if self._is_reading:
-            raise RuntimeError(ONE_READER)
         self._is_reading = True
         told = place.tail.last_seq
         try:

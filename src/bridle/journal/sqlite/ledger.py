@@ -37,12 +37,12 @@ class Drop(Write):
 
 
 class Job(Write):
-    """Something to do with the connection, in a turn of its own."""
+    """Something to do with the connection, in a turn of its own; `size` is what it may write."""
 
     __slots__ = ("run",)
 
-    def __init__(self, run: Callable[[sqlite3.Connection], Any], future: Any) -> None:
-        super().__init__(Durability.PROCESS, future, 0)
+    def __init__(self, run: Callable[[sqlite3.Connection], Any], future: Any, size: int) -> None:
+        super().__init__(Durability.PROCESS, future, size)
         self.run = run
 
 

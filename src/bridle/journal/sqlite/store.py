@@ -29,6 +29,8 @@ from .readers import (
 from .schema import migrate, recognise
 from .space import Space
 from .upkeep import (
+    DROP_BYTES,
+    VACUUM_BYTES,
     Health,
     check_file,
     drop_rows,
@@ -135,10 +137,10 @@ class SqliteStore:
             self._closing = _in_a_thread(self._close)
         await asyncio.shield(self._closing)
 
-    async def job(self, run: Callable[[sqlite3.Connection], T]) -> T:
+    async def job(self, run: Callable[[sqlite3.Connection], T], size: int = 0) -> T:
         """Something for the writer to do in its turn."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self.submit(Job(run, future))
+        self.submit(Job(run, future, size))
         return await future
 
     async def check(self) -> Health:
@@ -152,11 +154,11 @@ class SqliteStore:
         for start in range(0, len(digests), SWEEP):
             some = digests[start : start + SWEEP]
             await self.job(lambda c, some=some: sweep_blobs(c, some, self._blobs))  # type: ignore[misc]
-        while await self.job(vacuum_step):
+        while await self.job(vacuum_step, VACUUM_BYTES):
             pass
 
     async def _drop_rows(self, id_: int, upto: int) -> None:
-        while await self.job(lambda c: drop_rows(c, id_, upto, self._blobs)):
+        while await self.job(lambda c: drop_rows(c, id_, upto, self._blobs), DROP_BYTES):
             pass
 
     async def _with_blobs(self, do: Callable[[], T]) -> T:

@@ -12,10 +12,11 @@ from .blobs import BlobFiles
 from .readers import unpacked_blob
 from .schema import SEQ_BITS, SEQ_MASK
 
-#: How much one turn of the writer removes.
-ROWS = 500
-BYTES = 4 * 1024 * 1024
+#: How much one turn of the writer removes, and what it writes for that, about.
+DROP_ROWS = 500
+DROP_BYTES = 4 * 1024 * 1024
 VACUUM_PAGES = 256
+VACUUM_BYTES = VACUUM_PAGES * 4096
 #: How many of the file's own complaints are told.
 COMPLAINTS = 20
 
@@ -38,11 +39,11 @@ def drop_rows(connection: sqlite3.Connection, id_: int, upto: int, blobs: BlobFi
     low = id_ << SEQ_BITS
     rows = connection.execute(
         "SELECT key, length(body), blob FROM event WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?",
-        (low, low | upto, ROWS),
+        (low, low | upto, DROP_ROWS),
     )
     last, size, unused = 0, 0, []
     for key, length, blob in rows.fetchall():
-        if size > BYTES:
+        if size > DROP_BYTES:
             break
         last, size = key, size + length
         if blob:

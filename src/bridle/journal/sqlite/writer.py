@@ -34,9 +34,8 @@ from .space import Space
 #: A group is bounded, so that none in it waits long; a batch may be as large as a group.
 MAX_GROUP_BYTES = MAX_BATCH_BYTES
 MAX_GROUP_WRITES = 2_000
-#: What a group and a job take in the log beside the payloads, about: whole pages.
+#: What a group takes in the log beside the payloads, about: whole pages.
 GROUP = 12 * 1024
-JOB = 1024 * 1024
 PAGE = 4096
 CHECKPOINT_WHEN_IDLE = 1 * 1024 * 1024
 CHECKPOINT_ALWAYS = 8 * 1024 * 1024
@@ -135,8 +134,7 @@ class Writer:
             self._roll_back()
             self._failed(writable, error, is_retry)
             return
-        is_job = isinstance(writable[0], Job)
-        self._since_checkpoint += JOB if is_job else GROUP + sum(write.size for write in writable)
+        self._since_checkpoint += GROUP + sum(write.size for write in writable)
         if self._since_checkpoint > CHECKPOINT_ALWAYS:
             self._checkpoint()
 
