@@ -67,10 +67,10 @@ def _appends(events: int) -> list[Row]:
     found = []
     for level, fewer in (("process", 1), ("power", 5)):
         for writers in (1, 8):
-            for batch, in_flight in ((1, 64), (100, 8)):
+            for batch, in_flight in ((1, 256), (100, 16)):
                 name = f"{_writers(writers)}, {_batch(batch)}, survives {_survives(level)}"
                 options: dict[str, Any] = {"writers": writers, "batch": batch, "level": level}
-                options |= {"events": events // fewer, "in_flight": in_flight}
+                options |= {"events": events // fewer, "in_flight": in_flight // writers}
                 least = 50_000 if level == "process" else None
                 row = Row(name, "appends", options, "per_second", "events/s", least)
                 row.has_sqlite = True
@@ -200,8 +200,8 @@ the journal and plain `sqlite3` in turn. Python {platform.python_version()} on {
 SQLite {sqlite3.sqlite_version}, {os.cpu_count()} cores, events of 1 KB. Machines and disks differ
 and are noisy: read the ratios.
 
-Appends are gathered: a writer has 64 of them in flight (8, where each is a batch of 100). A single
-append is awaited before the next. Plain `sqlite3` is one thread without an event loop that makes a
+Appends are gathered: 256 of them are in flight, of all writers together (16, where each is a batch
+of 100). A single append is awaited before the next. Plain `sqlite3` is one thread without an event loop that makes a
 transaction of each append; it has one writer in all rows. What has to survive power loss waits for
 the disk; here the disk is a virtual one, whose cache may make that look cheap.
 

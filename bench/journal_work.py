@@ -15,6 +15,7 @@ import random
 import sqlite3
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,20 +47,16 @@ async def appends(folder: Path, options: Options) -> Figures:
 
 
 async def _write(journal: Journal, stream: str, appends: int, options: Options) -> None:
-    room = asyncio.Semaphore(options["in_flight"])
     level, batch, last = LEVELS[options["level"]], options["batch"], 0
-
-    def settled(future: asyncio.Future[int]) -> None:
-        future.result()
-        room.release()
-
+    in_flight: deque[asyncio.Future[int]] = deque()
     for _ in range(appends):
-        await room.acquire()
+        if len(in_flight) == options["in_flight"]:
+            await in_flight.popleft()
         events = [NewEvent("message", BODY) for _ in range(batch)]
-        journal.log.append(stream, events, last, level).add_done_callback(settled)
+        in_flight.append(journal.log.append(stream, events, last, level))
         last += batch
-    for _ in range(options["in_flight"]):
-        await room.acquire()
+    for future in in_flight:
+        await future
 
 
 async def single(folder: Path, options: Options) -> Figures:

@@ -53,6 +53,7 @@ class Log:
         self._lanes: dict[str, _Lane] = {}
         self._storing: set[asyncio.Task[None]] = set()
         self._is_closed = False
+        self._new_future = asyncio.get_running_loop().create_future
 
     def append(
         self,
@@ -61,8 +62,11 @@ class Log:
         expect_last_seq: int,
         durability: Durability = Durability.PROCESS,
     ) -> asyncio.Future[int]:
-        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[int] = self._new_future()
+        lane = self._lanes.get(stream)
         try:
+            if lane is None:
+                check_name("stream", stream)
             write = self._prepared(stream, events, expect_last_seq, durability, future)
         except JournalError as error:
             future.set_exception(error)
@@ -70,7 +74,6 @@ class Log:
         except (TypeError, AttributeError, OverflowError) as error:  # of what is no event at all
             future.set_exception(InvalidEntry(f"can't be stored: {words_of(error)}"))
             return future
-        lane = self._lanes.get(stream)
         if lane is None:
             lane = self._lanes[stream] = _Lane()
         lane.underway.append(write)
@@ -162,7 +165,6 @@ class Log:
         self._check_open()
         if not 0 < len(events) <= MAX_BATCH_EVENTS or not 0 <= expect < MAX_SEQ - len(events):
             raise InvalidEntry(f"{len(events)} events after {expect}: not 1 to {MAX_BATCH_EVENTS}")
-        check_name("stream", stream)
         check_durability(durability)
         numbered, to_seal, size, is_ready = [], [], 0, True
         for seq, event in enumerate(events, expect + 1):
@@ -182,17 +184,7 @@ class Log:
             numbered.append(Event(seq, at, kind, body))
         if size > MAX_BATCH_BYTES:
             raise InvalidEntry(f"a batch of {size} bytes: at most {MAX_BATCH_BYTES}, split it")
-        write = Append(
-            stream,
-            expect,
-            numbered,
-            to_seal=to_seal,
-            durability=durability,
-            future=future,
-            size=size,
-        )
-        write.is_ready = is_ready
-        return write
+        return Append(stream, expect, numbered, to_seal, durability, future, size, is_ready)
 
     def _hold(self, lane: _Lane, write: Append) -> None:
         lane.held.append(write)

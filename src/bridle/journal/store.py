@@ -47,11 +47,11 @@ class Append(Write):
         stream: str,
         expect: int,
         events: list[Event],
-        *,
         to_seal: list[int],
         durability: Durability,
         future: asyncio.Future[int],
         size: int,
+        is_ready: bool,
     ) -> None:
         super().__init__(durability, future, size)
         self.stream = stream
@@ -59,7 +59,7 @@ class Append(Write):
         self.events = events
         self.to_seal = to_seal  # which of them join the audit chain
         self.blobs: list[BlobRef] = []  # what was stored for it
-        self.is_ready = True
+        self.is_ready = is_ready  # for the store: all its payloads are there
         self.is_settled = False
 
     def accept(self, last_seq: int, last_seal: bytes) -> bytes:

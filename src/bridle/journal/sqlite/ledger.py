@@ -10,16 +10,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from ...errors import InvalidEntry, JournalError, WrongSequence
 from ..events import GENESIS, BlobRef, Durability
 from ..store import Append, Put, Write
 from .schema import MAX_STREAM, SEQ_BITS, SEQ_MASK, known
 
-#: The sizes of statements that insert events; a rest below the least has one of its own size. So
-#: there are few of them, and each is prepared once.
-CHUNKS = (256, 32)
+#: The sizes of statements that insert events; what is less than the least has one of its own size.
+#: So there are few of them, and each is prepared once.
+CHUNKS = (256, 64)
 COLUMNS = 6
 
 
@@ -78,7 +78,7 @@ class Ledger:
         A write that is refused has its error. If the transaction fails, it raises and may leave it
         open: to roll it back is the writer's.
         """
-        self._synchronise(any(w.durability is Durability.POWER for w in group))
+        self._synchronise(Durability.POWER in {write.durability for write in group})
         try:
             if all(map(self._is_plain, group)):
                 self._commit_plain(group)
@@ -103,8 +103,7 @@ class Ledger:
 
     def _commit_plain(self, group: Sequence[Write]) -> None:
         values: list[Any] = []
-        for write in group:
-            assert isinstance(write, Append)
+        for write in cast("Sequence[Append]", group):
             _try(self._append, write, values)
         is_one = len(values) <= CHUNKS[-1] * COLUMNS
         if not is_one:

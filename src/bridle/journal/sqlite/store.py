@@ -46,7 +46,7 @@ T = TypeVar("T")
 BUSY_SECONDS = 5.0
 BLOB_THREADS = 2
 #: So many prepared statements stay: those that insert events, by size, and the others.
-STATEMENTS = 64
+STATEMENTS = 96
 #: A log that a burst made large is cut to this when it starts again.
 MAX_IDLE_LOG = 16 * 1024 * 1024
 #: How many payloads are looked at in one turn of the writer.

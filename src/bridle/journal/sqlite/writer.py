@@ -31,9 +31,10 @@ from .failures import disk_full, from_sqlite
 from .ledger import Job, Ledger
 from .space import Space
 
-#: A group is bounded, so that none in it waits long; a batch may be as large as a group.
+#: A group is bounded, so that none in it waits long, and so that the loop tells who waited for one
+#: while the next is written. A batch may be as large as a group.
 MAX_GROUP_BYTES = MAX_BATCH_BYTES
-MAX_GROUP_WRITES = 2_000
+MAX_GROUP_WRITES = 64
 #: What a group takes in the log beside the payloads, about: whole pages.
 GROUP = 12 * 1024
 PAGE = 4096
@@ -103,14 +104,17 @@ class Writer:
             return self._bell.get()
 
     def _next_group(self) -> list[Write]:
-        group = [self._waiting.popleft()]
+        waiting = self._waiting
+        group = [waiting.popleft()]
         size = group[0].size
-        while self._waiting and not isinstance(group[0], Job):
-            after = self._waiting[0]
+        if isinstance(group[0], Job):
+            return group
+        while waiting and len(group) < MAX_GROUP_WRITES:
+            after = waiting[0]
             size += after.size
-            if isinstance(after, Job) or size > MAX_GROUP_BYTES or len(group) >= MAX_GROUP_WRITES:
+            if size > MAX_GROUP_BYTES or isinstance(after, Job):
                 break
-            group.append(self._waiting.popleft())
+            group.append(waiting.popleft())
         return group
 
     def _settle_at_any_rate(self, group: list[Write]) -> None:
@@ -122,9 +126,11 @@ class Writer:
 
     def _settle(self, group: list[Write], is_retry: bool = False) -> None:
         """Every write of the group gets its result or its error."""
-        writable = [write for write in group if self._has_space_for(write)]
-        if not writable:
-            return
+        writable = group
+        if self._space.is_full:
+            writable = [write for write in group if self._has_space_for(write)]
+            if not writable:
+                return
         try:
             if isinstance(writable[0], Job):
                 writable[0].result = writable[0].run(self._connection)
@@ -170,7 +176,7 @@ class Writer:
 
     def _has_space_for(self, write: Write) -> bool:
         is_allowed = write.durability is Durability.POWER or isinstance(write, Job)
-        if is_allowed or not self._space.is_full or self._space.has_returned():
+        if is_allowed or self._space.has_returned():
             return True
         write.error = disk_full(self._path)
         return False
