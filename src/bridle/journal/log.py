@@ -187,30 +187,32 @@ class Log:
         return Append(stream, expect, numbered, to_seal, durability, future, size, is_ready)
 
     def _hold(self, lane: _Lane, write: Append) -> None:
-        lane.held.append(write)
-        task = asyncio.get_running_loop().create_task(self._store_blobs(lane, write))
-        self._storing.add(task)
-        task.add_done_callback(self._storing.discard)
-
-    async def _store_blobs(self, lane: _Lane, write: Append) -> None:
-        try:
-            for index, event in enumerate(write.events):
-                if len(event.body) > MAX_BODY:
-                    blob = await self._store.put_blob(event.body)
-                    write.blobs.append(blob)
-                    head = event.body[:HEAD_SIZE]
-                    write.events[index] = replace(event, body=head, blob=blob)
-                    write.size += HEAD_SIZE
-        except JournalError as error:
-            write.error = error
-        except BaseException as error:  # a mistake, or the end of the program
-            write.error = JournalError(f"a payload was not stored: {words_of(error)}")
-            raise
-        finally:
+        def stored(task: asyncio.Task[None]) -> None:
+            self._storing.discard(task)
+            error = asyncio.CancelledError() if task.cancelled() else task.exception()
+            if isinstance(error, JournalError):
+                write.error = error
+            elif error:  # a mistake, or the end of the program
+                write.error = JournalError(f"a payload was not stored: {words_of(error)}")
             write.is_ready = True
             self._send(lane)
 
+        lane.held.append(write)
+        task = asyncio.get_running_loop().create_task(self._store_blobs(write))
+        self._storing.add(task)
+        task.add_done_callback(stored)
+
+    async def _store_blobs(self, write: Append) -> None:
+        for index, event in enumerate(write.events):
+            if len(event.body) > MAX_BODY:
+                blob = await self._store.put_blob(event.body)
+                write.blobs.append(blob)
+                head = event.body[:HEAD_SIZE]
+                write.events[index] = replace(event, body=head, blob=blob)
+                write.size += HEAD_SIZE
+
     def _send(self, lane: _Lane) -> None:
+        """Those that are ready and not behind one that is not."""
         while lane.held and lane.held[0].is_ready:
             ready = lane.held.popleft()
             if ready.error:
