@@ -170,6 +170,10 @@ async def test_a_stream_that_is_written_meanwhile_is_not_deleted(
     events = await all_of(journal, "a")
     assert seqs(events) == [1, 2, 3, 4, 5, 6, 7]
     assert await journal.payload(events[2]) == large("sealed")
+    # It is not all of the stream: it is not kept, and the next try needs no other name.
+    assert files_beside(file) == []
+    assert (await archive(journal, "a", file)).is_intact
+    assert await journal.log.read("a") == []
 
 
 class Torn:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from bridle.errors import InvalidEntry, JournalCorrupt, JournalError, WrongSequence
-from bridle.journal import Journal, NewEvent, Projection, archive, open_journal
+from bridle.journal import Journal, NewEvent, Projection, open_journal
 from bridle.journal.records import StoredWatch
 
 from .engines import Engine
@@ -92,19 +92,6 @@ async def test_to_ask_for_the_state_of_no_stream_keeps_no_record(journal: Journa
     )
     assert (await sizes.get("nobody")).state == 0
     assert await journal.records.list("sizes") == []
-
-
-async def test_an_archive_that_was_overtaken_can_be_tried_again(
-    journal: Journal, tmp_path: Path
-) -> None:
-    await journal.log.append("a", new("1"), 0)
-    first = asyncio.create_task(archive(journal, "a", tmp_path / "a.gz"))
-    await asyncio.sleep(0)
-    await journal.log.append("a", new("2"), 1)
-    with pytest.raises(WrongSequence):
-        await first
-    assert (await archive(journal, "a", tmp_path / "a.gz")).is_intact
-    assert await journal.log.read("a") == []
 
 
 async def test_what_is_no_durability_is_refused(journal: Journal) -> None:
