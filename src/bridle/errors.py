@@ -53,6 +53,8 @@ The errors of the protocol carry their data as attributes, so that callers need 
 
 from __future__ import annotations
 
+import os
+
 
 def words_of(error: BaseException) -> str:
     """An error's type and text. That it can't be told must never be the reason why it is not."""
@@ -262,7 +264,7 @@ class WrongSequence(JournalError):
 
     def __init__(self, stream: str, expected: int, actual: int) -> None:
         super().__init__(
-            f"stream {stream!r} is at {actual}, not at {expected}: nothing was appended;"
+            f"stream {stream!r} is at {actual}, not at {expected}: nothing was changed;"
             " read on from there and decide again"
         )
         self.stream = stream
@@ -275,8 +277,11 @@ class WrongRevision(JournalError):
 
     def __init__(self, bucket: str, key: str, expected: int, actual: int) -> None:
         found = f"is at revision {actual}" if actual else "does not exist"
-        wanted = f"revision {expected}" if expected else "a new one"
-        super().__init__(f"record {bucket}/{key} {found} where {wanted} was expected")
+        wanted = f"revision {expected}" if expected else ("none" if actual else "one")
+        super().__init__(
+            f"record {bucket}/{key} {found} where {wanted} was expected:"
+            " get it again and decide again, as `Bucket.change` does"
+        )
         self.bucket = bucket
         self.key = key
         self.expected = expected
@@ -287,7 +292,10 @@ class UnreadableRecord(JournalError):
     """A stored document that does not fit the type of its bucket."""
 
     def __init__(self, bucket: str, key: str, reason: str) -> None:
-        super().__init__(f"record {bucket}/{key} can't be read: {reason}")
+        super().__init__(
+            f"record {bucket}/{key} is not of its bucket's type: {reason};"
+            " `journal.records` has its bytes and its revision, from which it can be put anew"
+        )
         self.bucket = bucket
         self.key = key
         self.reason = reason
@@ -323,11 +331,14 @@ class JournalUnusable(JournalError):
 
 
 class JournalInUse(JournalUnusable):
-    """Another process has the journal (`pid`, where it is known)."""
+    """Somebody has the journal open (`pid`, where it is known; it may be this very process)."""
 
     def __init__(self, path: str, pid: int | None) -> None:
         who = f"process {pid}" if pid else "another process"
-        super().__init__(f"the journal {path} is in use by {who}: stop it, or choose another home")
+        problem = f"is in use by {who}: stop it, or choose another home"
+        if pid == os.getpid():
+            problem = "is open in this process already: use that one, or close it first"
+        super().__init__(f"the journal {path} {problem}")
         self.path = path
         self.pid = pid
 

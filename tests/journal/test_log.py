@@ -564,7 +564,8 @@ async def test_a_closed_journal_can_not_be_followed_and_may_be_closed_again(
         journal.log.follow("a")
     with pytest.raises(JournalClosed):
         journal.records.watch("b")
-    journal.log.publish("a", [Live("k", b"nobody is there")])
+    with pytest.raises(JournalClosed):
+        journal.log.publish("a", [Live("k", b"nobody is there")])
     await journal.aclose()
 
 

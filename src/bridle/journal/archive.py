@@ -14,11 +14,13 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
 
 from ..errors import InvalidArchive, InvalidEntry, WrongSequence
+from ..ids import new_token
 from .audit import Verdict, Verifier
 from .contract import Journal
 from .events import HEAD_SIZE, BlobRef, Event, Seal, StreamInfo
@@ -54,26 +56,29 @@ _LINE = msgspec.json.Decoder(_Line)
 _LAST = msgspec.json.Decoder(_Last)
 
 
-async def archive(journal: Journal, stream: str, file: Path) -> Verdict:
+async def archive(journal: Journal, stream: str, file: Path | str) -> Verdict:
     """Write the whole stream to a new file, and delete it from the journal when that is on disk.
 
-    The file is read back before anything is deleted, and what it says about the audit chain is
-    returned. If somebody appends meanwhile, WrongSequence, and nothing is deleted.
+    The file is read back before anything is deleted. The verdict is that on the audit chain in it:
+    where that is broken, the stream is kept as well. If somebody appends meanwhile, WrongSequence,
+    and the stream is kept and the file is not.
     """
+    file = Path(file)
     info = await journal.log.info(stream)
     if info.last_seq < info.first_seq:
         raise InvalidEntry(f"stream {stream!r} has no events to archive")
     await _write(journal, info, file)
     verdict = await asyncio.to_thread(verify_archive, file)
     try:
-        await journal.log.delete(stream, info.last_seq)
+        if verdict.is_intact:
+            await journal.log.delete(stream, info.last_seq)
     except WrongSequence:
         _discard(file)  # it is not all of the stream, and to try again needs the name
         raise
     return verdict
 
 
-def read_archive(file: Path) -> Iterator[tuple[Event, bytes]]:
+def read_archive(file: Path | str) -> Iterator[tuple[Event, bytes]]:
     """The events as they were in the log, each with its whole payload. InvalidArchive if the file
     was cut, changed or is none."""
     for line in _lines(file):
@@ -81,7 +86,7 @@ def read_archive(file: Path) -> Iterator[tuple[Event, bytes]]:
             yield _event(line), line.payload
 
 
-def verify_archive(file: Path) -> Verdict:
+def verify_archive(file: Path | str) -> Verdict:
     """Whether the audit chain in the file is whole, and every large payload what it was."""
     verifier: Verifier | None = None
     for line in _lines(file):
@@ -96,15 +101,9 @@ def verify_archive(file: Path) -> Verdict:
 
 
 async def _write(journal: Journal, info: StreamInfo, file: Path) -> None:
+    half = file.with_name(f".{file.name}.{new_token(4)}.part")
     try:
-        # Its own from the beginning: two archives must not take turns in one file.
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise InvalidArchive(f"{file} exists already: choose another name") from None
-    except OSError as error:
-        raise InvalidArchive(f"{file} can't be made: {error.strerror}") from error
-    try:
-        with os.fdopen(descriptor, "wb") as raw, gzip.open(raw, "wb") as out:
+        with _new(file, half) as raw, gzip.open(raw, "wb") as out:
             out.write(_encoded(_First(FORMAT, info)))
             count = 0
             async for lines in _pages(journal, info):
@@ -113,12 +112,31 @@ async def _write(journal: Journal, info: StreamInfo, file: Path) -> None:
             out.write(_encoded(_Last(count)))
             out.close()
             await asyncio.to_thread(sync, raw.fileno())
-        sync_folder(file.parent)
-    except BaseException as error:
-        _discard(file)
-        if isinstance(error, OSError):
-            raise InvalidArchive(f"{file} can't be written: {error.strerror}") from error
+        _name(half, file)
+    except FileExistsError:
+        raise InvalidArchive(f"{file} exists already: choose another name") from None
+    except OSError as error:
+        raise InvalidArchive(f"{file} can't be written: {error.strerror}") from error
+    finally:
+        _discard(half)
+
+
+def _new(file: Path, half: Path) -> BinaryIO:
+    if file.exists():
+        raise FileExistsError
+    return os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+def _name(half: Path, file: Path) -> None:
+    """Give it its name, whole, and only if nobody else has taken that meanwhile."""
+    try:
+        os.link(half, file)
+    except FileExistsError:
         raise
+    except OSError:  # a file system without links
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        half.replace(file)
+    sync_folder(file.parent)
 
 
 def _discard(file: Path) -> None:
@@ -144,7 +162,7 @@ async def _pages(journal: Journal, info: StreamInfo) -> AsyncIterator[list[bytes
         yield lines
 
 
-def _lines(file: Path) -> Iterator[StreamInfo | _Line]:
+def _lines(file: Path | str) -> Iterator[StreamInfo | _Line]:
     try:
         with gzip.open(file) as lines:
             first = _FIRST.decode(next(lines, b""))
@@ -158,6 +176,8 @@ def _lines(file: Path) -> Iterator[StreamInfo | _Line]:
                         break
                     return
                 yield _LINE.decode(line)
+    except FileNotFoundError:
+        raise InvalidArchive(f"{file} does not exist") from None
     except (OSError, EOFError, zlib.error, msgspec.MsgspecError) as error:
         raise InvalidArchive(f"{file} is no archive, or was cut or changed: {error}") from error
     raise InvalidArchive(f"{file} does not have all of its events")

@@ -85,10 +85,12 @@ class Verifier:
         return ""
 
     def _fault_of_the_end(self) -> tuple[int, str] | None:
-        if self._seq < self._info.last_seq:
+        if self._seq < max(self._info.last_seq, self._info.last_sealed):
             return self._seq + 1, "it is missing"
-        if self._hash is not None and self._hash != self._info.last_seal:
-            return self._seq, "the last sealed event is missing or was changed"
+        # Where the last that was sealed is deleted by now, nothing can be said of it.
+        is_known = self._hash is not None or self._info.last_sealed >= self._info.first_seq
+        if is_known and self._hash != self._info.last_seal:
+            return self._info.last_seq, "the last sealed event is missing or was changed"
         return None
 
 

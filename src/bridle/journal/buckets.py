@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from ..errors import UnreadableRecord, WrongRevision
+from ..errors import InvalidEntry, UnreadableRecord, WrongRevision
 from .contract import Records, Watch
 from .events import Durability, Gone, Record
 
@@ -32,6 +32,7 @@ class Bucket(Generic[T]):
     def __init__(self, records: Records, name: str, kind: type[T]) -> None:
         self._records = records
         self._encode = msgspec.json.Encoder().encode
+        self._kind = kind
         self._decode = msgspec.json.Decoder(kind).decode
         self.name = name
 
@@ -39,7 +40,7 @@ class Bucket(Generic[T]):
         self, key: str, value: T, durability: Durability = Durability.PROCESS
     ) -> Document[T]:
         """Make a new one; WrongRevision if there is one."""
-        revision = await self._records.create(self.name, key, self._encode(value), durability)
+        revision = await self._records.create(self.name, key, self._encoded(value), durability)
         return Document(key, revision, value)
 
     async def get(self, key: str) -> Document[T] | None:
@@ -55,7 +56,7 @@ class Bucket(Generic[T]):
         durability: Durability = Durability.PROCESS,
     ) -> Document[T]:
         """Change it if it is still at that revision (0: if there is none), else WrongRevision."""
-        encoded = self._encode(value)
+        encoded = self._encoded(value)
         revision = await self._records.put(self.name, key, encoded, expected_revision, durability)
         return Document(key, revision, value)
 
@@ -91,6 +92,16 @@ class Bucket(Generic[T]):
         """The present state, then changes. One that can't be read is left out, with a warning."""
         return TypedWatch(self._records.watch(self.name, prefix), self._readable)
 
+    def _encoded(self, value: T) -> bytes:
+        """As it will be read again: what can't be is refused here."""
+        try:
+            encoded = self._encode(value)
+            self._decode(encoded)
+        except (TypeError, ValueError) as error:
+            kind = getattr(self._kind, "__name__", self._kind)
+            raise InvalidEntry(f"bucket {self.name!r} holds {kind}: {error}") from error
+        return encoded
+
     def _document(self, record: Record) -> Document[T]:
         try:
             return Document(record.key, record.revision, self._decode(record.value))
@@ -101,7 +112,7 @@ class Bucket(Generic[T]):
         try:
             return self._document(record)
         except UnreadableRecord as error:
-            _log.warning("%s", error)
+            _log.warning("left out: %s", error)
             return None
 
 

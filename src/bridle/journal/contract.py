@@ -29,7 +29,10 @@ class Feed(Protocol):
     """
 
     def add(self, stream: str, after: int = 0) -> None:
-        """Follow another stream too; one that does not exist yet is followed from its birth."""
+        """Follow another stream too; one that does not exist yet is followed from its birth.
+
+        A cursor that is ahead of its stream waits for what comes after it.
+        """
 
     def remove(self, stream: str) -> None:
         """No longer follow this one; what was not given yet will not be."""

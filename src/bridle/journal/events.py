@@ -80,7 +80,7 @@ class Live(Struct, frozen=True, gc=False):
 
 
 class Batch(Struct, frozen=True):
-    """What a feed gives at once: of one stream, in order, either stored events or live ones."""
+    """What a feed gives at once: what waited for it on one stream, in order."""
 
     stream: str
     events: Sequence[Event | Live]
@@ -100,8 +100,9 @@ class StreamInfo(Struct, frozen=True, gc=False):
     name: str
     first_seq: int
     last_seq: int
-    #: The hash of the last event that was sealed.
+    #: The hash and the number of the last event that was sealed.
     last_seal: bytes = GENESIS
+    last_sealed: int = 0
 
 
 class Record(Struct, frozen=True, gc=False):

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Self, TypeVar
 
+from ..errors import InvalidEntry
 from .buckets import Bucket
 from .contract import Journal
 from .events import BlobRef, Event
@@ -26,6 +27,8 @@ class StoredBlobs:
         self._store = store
 
     async def put(self, data: bytes) -> BlobRef:
+        if type(data) is not bytes:
+            raise InvalidEntry(f"a blob is bytes, not {type(data).__name__}")
         return await self._store.put_blob(data)
 
     async def get(self, ref: BlobRef) -> bytes:

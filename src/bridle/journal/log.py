@@ -53,7 +53,7 @@ class Log:
         self._lanes: dict[str, _Lane] = {}
         self._storing: set[asyncio.Task[None]] = set()
         self._is_closed = False
-        self._new_future = asyncio.get_running_loop().create_future
+        self._loop = asyncio.get_running_loop()
 
     def append(
         self,
@@ -62,7 +62,9 @@ class Log:
         expect_last_seq: int,
         durability: Durability = Durability.PROCESS,
     ) -> asyncio.Future[int]:
-        future: asyncio.Future[int] = self._new_future()
+        if asyncio.get_running_loop() is not self._loop:
+            raise InvalidEntry("a journal belongs to the event loop on which it was opened")
+        future: asyncio.Future[int] = self._loop.create_future()
         lane = self._lanes.get(stream)
         try:
             if lane is None:
@@ -72,7 +74,7 @@ class Log:
             future.set_exception(error)
             return future
         except (TypeError, AttributeError, OverflowError) as error:  # of what is no event at all
-            future.set_exception(InvalidEntry(f"can't be stored: {words_of(error)}"))
+            future.set_exception(InvalidEntry(f"append takes a list of NewEvent: {error}"))
             return future
         if lane is None:
             lane = self._lanes[stream] = _Lane()
@@ -86,7 +88,11 @@ class Log:
         return future
 
     def publish(self, stream: str, events: Sequence[Live]) -> None:
+        self._check_open()
         events = tuple(events)
+        for event in events:
+            if type(event) is not Live or type(event.body) is not bytes:
+                raise InvalidEntry("publish takes a list of Live, with bytes for a body")
         lane = self._lanes.get(stream)
         if lane:
             lane.underway.append(events)
@@ -163,17 +169,21 @@ class Log:
         future: asyncio.Future[int],
     ) -> Append:
         self._check_open()
-        if not 0 < len(events) <= MAX_BATCH_EVENTS or not 0 <= expect < MAX_SEQ - len(events):
-            raise InvalidEntry(f"{len(events)} events after {expect}: not 1 to {MAX_BATCH_EVENTS}")
+        if not 0 < len(events) <= MAX_BATCH_EVENTS:
+            raise InvalidEntry(f"a batch has 1 to {MAX_BATCH_EVENTS} events, not {len(events)}")
+        if not 0 <= expect < MAX_SEQ - len(events):
+            raise InvalidEntry(f"expect_last_seq is a stream's last number, and can't be {expect}")
         check_durability(durability)
         numbered, to_seal, size, is_ready = [], [], 0, True
         for seq, event in enumerate(events, expect + 1):
             body, kind = event.body, event.kind
             at = event.at + 0.0  # what is hashed and what is read back are the same number
-            if type(body) is not bytes or not isfinite(at):
-                raise InvalidEntry(f"an event of kind {kind!r} has no bytes or no time")
+            if type(body) is not bytes:
+                raise InvalidEntry(f"a body is bytes, not {type(body).__name__} (in {kind!r})")
+            if not isfinite(at):
+                raise InvalidEntry(f"a time is in unix seconds, not {at} (in {kind!r})")
             if len(kind) > MAX_NAME or not kind.isprintable():
-                raise InvalidEntry(f"{kind[:40]!r} is no kind: {MAX_NAME} printable characters")
+                check_name("kind", kind)
             length = len(body)
             if length > MAX_BODY:
                 is_ready = False
@@ -228,5 +238,7 @@ def check_durability(durability: Durability) -> None:
 
 
 def check_name(what: str, name: str) -> None:
-    if not 0 < len(name) <= MAX_NAME or not name.isprintable():
-        raise InvalidEntry(f"{name[:40]!r} is no {what}: 1 to {MAX_NAME} printable characters")
+    if not 0 < len(name) <= MAX_NAME:
+        raise InvalidEntry(f"a {what} has 1 to {MAX_NAME} characters, not {len(name)}")
+    if not name.isprintable():
+        raise InvalidEntry(f"a {what} has printable characters only, not {name[:40]!r}")

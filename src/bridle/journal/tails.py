@@ -141,7 +141,16 @@ class _Place:
         return self.upto == self.tail.end
 
     def take(self) -> Batch | None:
-        """The next batch of the tail; None at its end."""
+        """What waits in the tail, up to a page of it; None at its end."""
+        batch = self._next()
+        if batch is None or self.is_at_the_end:
+            return batch
+        events = list(batch.events)
+        while len(events) < PAGE and (more := self._next()):
+            events += more.events
+        return Batch(self.stream, events)
+
+    def _next(self) -> Batch | None:
         tail = self.tail
         assert self.upto is not None
         while self.upto < tail.end:
@@ -193,7 +202,9 @@ class TailFeed:
     def add(self, stream: str, after: int = 0) -> None:
         if after < 0:
             raise InvalidEntry(f"can't follow from {after}: numbers start at 1")
-        if self._is_closed or stream in self._places:
+        if stream in self._places:
+            raise InvalidEntry(f"stream {stream!r} is followed already: remove it first")
+        if self._is_closed:
             return
         place = self._places[stream] = self._tails.join(self, stream, min(after, MAX_SEQ))
         self.wake(place)

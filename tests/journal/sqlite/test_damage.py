@@ -319,10 +319,20 @@ async def test_a_removed_end_of_a_sealed_stream_is_found(home: Path) -> None:
         connection.execute("DELETE FROM event WHERE key & 0xff > 50")
     async with open_journal(home) as journal:
         verdict = await verify(journal.log, f"{SEALED}-0")
-        assert (verdict.broken_at, verdict.reason) == (
-            50,
-            "the last sealed event is missing or was changed",
-        )
+        assert (verdict.broken_at, verdict.reason) == (51, "it is missing")
+
+
+async def test_a_removed_last_sealed_event_behind_deleted_ones_is_found(home: Path) -> None:
+    async with open_journal(home) as journal:
+        await journal.log.append("s", [NewEvent("k", b"1", is_sealed=True)] * 5, 0)
+        await journal.log.delete("s", 5)
+        assert (await verify(journal.log, "s")).is_intact
+        await journal.log.append("s", [NewEvent("k", b"6", is_sealed=True)], 5)
+    with raw(home) as connection:
+        connection.execute("DELETE FROM event WHERE body = x'36'")
+    async with open_journal(home) as journal:
+        verdict = await verify(journal.log, "s")
+        assert (verdict.broken_at, verdict.reason) == (6, "it is missing")
 
 
 async def test_a_sealed_event_is_intact_whatever_number_its_time_was(home: Path) -> None:

@@ -234,7 +234,7 @@ def make_garbage(home: Path) -> None:
 async def test_a_database_of_another_program_is_refused_and_not_touched(home: Path) -> None:
     make_database_of_another_program(home)
     before = content(database(home))
-    with pytest.raises(JournalCorrupt, match=r"a database of something else\. Move it aside"):
+    with pytest.raises(JournalCorrupt, match="a database of another program: choose another home"):
         async with open_journal(home):
             pass
     assert content(database(home)) == before

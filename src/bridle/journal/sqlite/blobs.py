@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from hashlib import sha256
@@ -21,8 +22,8 @@ from ..events import BlobRef
 from ..files import sync, sync_folder
 from .failures import from_system
 
-#: Of a SHA-256: what has another name is not ours.
-DIGITS = 64
+#: A SHA-256: what has another name is not ours.
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 class BlobFiles:
@@ -47,6 +48,8 @@ class BlobFiles:
         return ref
 
     def get(self, ref: BlobRef) -> bytes:
+        if not _DIGEST.fullmatch(ref.digest):
+            raise BlobLost(ref.digest, "is no hash")
         try:
             data = self._path(ref.digest).read_bytes()
         except FileNotFoundError:
@@ -80,7 +83,9 @@ class BlobFiles:
 
     def all(self) -> Iterator[str]:
         for folder in sorted(self._folder.glob("??")):
-            yield from sorted(file.name for file in folder.iterdir() if len(file.name) == DIGITS)
+            yield from sorted(
+                file.name for file in folder.iterdir() if _DIGEST.fullmatch(file.name)
+            )
 
     def _path(self, digest: str) -> Path:
         return self._folder / digest[:2] / digest

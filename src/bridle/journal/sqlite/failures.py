@@ -15,7 +15,7 @@ from ...errors import (
     JournalUnwritable,
 )
 
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+FULL = {errno.ENOSPC, errno.EDQUOT}
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 PROBE_SIZE = 64 * 1024
 #: SQLite's primary codes; the rest of a code says more and is in its name.
@@ -33,7 +33,7 @@ def _is_full(folder: Path) -> bool:
             os.close(descriptor)
             probe.unlink()
     except OSError as error:
-        return error.errno in _FULL
+        return error.errno in FULL
     return False
 
 
@@ -62,14 +62,26 @@ def from_sqlite(error: sqlite3.Error, path: Path) -> JournalError:
 
 
 def from_system(error: OSError, path: Path) -> JournalError:
-    if error.errno in _FULL:
+    if error.errno in FULL:
         return disk_full(path)
     if error.errno in _READ_ONLY:
         return JournalUnusable(
             f"the folder {path} can't be written ({error.strerror}):"
             " make it writable, or choose another home"
         )
-    return JournalUnwritable(f"{path}: {error.strerror or error}")
+    return JournalUnwritable(f"{error.filename or path}: {error.strerror or error}")
+
+
+def not_a_place(error: OSError, folder: Path) -> JournalError:
+    """What stands in the way of a journal in this folder."""
+    if error.errno in FULL:
+        return DiskFull(f"there is no space to open a journal in {folder}: free some")
+    if error.errno in _READ_ONLY:
+        return from_system(error, folder)
+    return JournalUnusable(
+        f"there can be no journal in {folder}: {error.filename or folder}:"
+        f" {error.strerror or error}; remove what is in the way, or choose another home"
+    )
 
 
 def disk_full(path: Path) -> DiskFull:

@@ -133,7 +133,10 @@ class Ledger:
         if head.id == 0:
             head.id = self._new_stream(write.stream)
         if seal != head.seal:
-            self._execute("UPDATE stream SET seal = ? WHERE id = ?", (seal, head.id))
+            sealed = write.events[write.to_seal[-1]].seq
+            self._execute(
+                "UPDATE stream SET seal = ?, sealed = ? WHERE id = ?", (seal, sealed, head.id)
+            )
             head.seal = seal
         head.seq = write.result
         high = head.id << SEQ_BITS

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...errors import JournalInUse, JournalUnusable
 from ..files import sync_folder
-from .failures import from_system
+from .failures import not_a_place
 
 FILE = "journal.db"
 LOCK = "journal.lock"
@@ -40,7 +40,7 @@ class Place:
             _refuse_network(folder)
             self._lock = _locked(folder / LOCK, self.file)
         except OSError as error:
-            raise from_system(error, folder) from error
+            raise not_a_place(error, folder) from error
         try:
             # SQLite gives its side files the rights of the main one.
             os.close(os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600))
@@ -49,7 +49,7 @@ class Place:
                 half.unlink()
         except OSError as error:
             self.release()
-            raise from_system(error, folder) from error
+            raise not_a_place(error, folder) from error
 
     def release(self) -> None:
         os.close(self._lock)

@@ -31,7 +31,7 @@ WHERE s.name = ?1 ORDER BY e.key LIMIT ?3
 """
 _INFO = f"""
 SELECT s.name, s.floor, (SELECT max(key) & {SEQ_MASK} FROM event e WHERE e.key
-BETWEEN s.id << {SEQ_BITS} AND (s.id << {SEQ_BITS} | {SEQ_MASK})), s.seal FROM stream s
+BETWEEN s.id << {SEQ_BITS} AND (s.id << {SEQ_BITS} | {SEQ_MASK})), s.seal, s.sealed FROM stream s
 """
 
 
@@ -125,9 +125,9 @@ def _range(prefix: str) -> tuple[str, str]:
     return (prefix, prefix + chr(sys.maxunicode)) if prefix.isprintable() else ("", "")
 
 
-def _info(row: tuple[str, int, int | None, bytes | None]) -> StreamInfo:
-    name, floor, last, seal = row
-    return StreamInfo(name, floor + 1, max(floor, last or 0), seal or GENESIS)
+def _info(row: tuple[str, int, int | None, bytes | None, int]) -> StreamInfo:
+    name, floor, last, seal, sealed = row
+    return StreamInfo(name, floor + 1, max(floor, last or 0), seal or GENESIS, sealed)
 
 
 def unpacked_blob(packed: bytes) -> BlobRef:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from ...errors import JournalTooNew
-from .failures import corrupt
+from ...errors import JournalCorrupt, JournalTooNew
 
 #: Says in the file's header that it is ours: "brdl".
 APPLICATION_ID = 0x6272646C
@@ -28,7 +27,8 @@ MIGRATIONS: tuple[str, ...] = (
       id INTEGER PRIMARY KEY AUTOINCREMENT,
       name TEXT NOT NULL UNIQUE,
       floor INTEGER NOT NULL DEFAULT 0,  -- events up to here are deleted
-      seal BLOB                          -- hash of the last event that was sealed
+      seal BLOB,                         -- hash of the last event that was sealed
+      sealed INTEGER NOT NULL DEFAULT 0  -- its number
     );
     CREATE TABLE event (
       id INTEGER PRIMARY KEY,
@@ -62,7 +62,9 @@ def recognise(connection: sqlite3.Connection, path: Path) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if tables and ours != APPLICATION_ID:
-        raise corrupt(path, "it is a database of something else")
+        raise JournalCorrupt(
+            f"{path} is a database of another program: choose another home, or move it aside"
+        )
     if version > len(MIGRATIONS):
         raise JournalTooNew(str(path), version, len(MIGRATIONS))
 

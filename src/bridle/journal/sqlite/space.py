@@ -8,8 +8,9 @@ import os
 from pathlib import Path
 
 from ..files import sync
+from .failures import FULL
 
-BALLAST_SIZE = 4 * 1024 * 1024
+BALLAST_SIZE = 8 * 1024 * 1024
 
 _log = logging.getLogger(__name__)
 
@@ -56,10 +57,12 @@ class Space:
                 file.write(bytes(BALLAST_SIZE))
                 file.flush()
                 sync(file.fileno())
-        except OSError:
+        except OSError as error:
             with contextlib.suppress(OSError):
                 self._ballast.unlink()
-            return False
+            if error.errno not in FULL:
+                _log.warning("the journal has no ballast for a full disk: %s", error)
+            return error.errno not in FULL
         return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from ...errors import DiskFull, JournalClosed, JournalUnusable
+from ...errors import DiskFull, JournalClosed, JournalUnusable, JournalUnwritable
 from ..events import BlobRef, Event, Record, StreamInfo
 from ..journal import StoredJournal
 from ..store import Write
@@ -51,6 +52,8 @@ STATEMENTS = 96
 MAX_IDLE_LOG = 16 * 1024 * 1024
 #: How many payloads are looked at in one turn of the writer.
 SWEEP = 100
+
+_log = logging.getLogger(__name__)
 
 
 class SqliteStore:
@@ -110,7 +113,11 @@ class SqliteStore:
     async def delete(self, stream: str, expect: int) -> None:
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.submit(Drop(stream, expect, future))
-        await self._drop_rows(await future, expect)
+        id_ = await future
+        try:
+            await self._drop_rows(id_, expect)
+        except JournalUnwritable as error:  # for readers they are gone; `vacuum` does the rest
+            _log.warning("the events of %s are deleted but take space still: %s", stream, error)
 
     async def record(self, bucket: str, key: str) -> Record | None:
         return await self._readers.run(lambda c: read_record(c, bucket, key))

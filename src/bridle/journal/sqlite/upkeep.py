@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -21,8 +20,9 @@ VACUUM_BYTES = VACUUM_PAGES * 4096
 COMPLAINTS = 20
 
 
-class Health(Struct, frozen=True):
-    """What `check` found: how much there is, and everything that is wrong with it."""
+class Health(Struct):
+    """What `check` found: how much there is, and everything that is wrong with it. (Whether what is
+    there was changed by somebody is `verify`'s to say, for events that are sealed.)"""
 
     streams: int
     events: int
@@ -70,33 +70,51 @@ def sweep_blobs(connection: sqlite3.Connection, digests: list[str], blobs: BlobF
 
 
 def vacuum_step(connection: sqlite3.Connection) -> bool:
-    """Give some pages back to the disk. Whether there are more."""
+    """Give some pages back to the disk. Whether there are more, and it gets on."""
+    (before,) = connection.execute("PRAGMA freelist_count").fetchone()
     connection.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
     (left,) = connection.execute("PRAGMA freelist_count").fetchone()
     if not left:
         # That is what shortens the file. It waits for nobody who reads.
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-    return bool(left)
+    return bool(0 < left < before)
 
 
 def check_file(connection: sqlite3.Connection, blobs: BlobFiles) -> Health:
-    problems = [row[0] for row in connection.execute(f"PRAGMA integrity_check({COMPLAINTS})")]
-    problems = [] if problems == ["ok"] else problems
-    streams = events = 0
-    for count, gap in _counts(connection):
-        streams += 1
-        events += count
-        problems += [gap] if gap else []
+    health = Health(0, 0, 0, [])
+    for look in (_check_structure, _check_streams, _check_blobs):
+        try:
+            look(connection, blobs, health)
+        except sqlite3.Error as error:  # too damaged to be looked at; the others may not be
+            health.problems.append(str(error))
+    return health
+
+
+def _check_structure(connection: sqlite3.Connection, _: BlobFiles, health: Health) -> None:
+    found = [row[0] for row in connection.execute(f"PRAGMA integrity_check({COMPLAINTS})")]
+    health.problems += [] if found == ["ok"] else found
+
+
+def _check_streams(connection: sqlite3.Connection, _: BlobFiles, health: Health) -> None:
+    for name, floor, count, last in connection.execute(_COUNTS):
+        health.streams += 1
+        health.events += count
+        if missing := last - floor - count:
+            health.problems.append(f"stream {name!r} lacks {missing} of its events")
     (strays,) = connection.execute(_STRAYS).fetchone()
-    problems += [f"{strays} events are of no stream"] if strays else []
+    if strays:
+        health.problems.append(f"{strays} events are of no stream")
+
+
+def _check_blobs(connection: sqlite3.Connection, blobs: BlobFiles, health: Health) -> None:
     refs = {unpacked_blob(row[0]) for row in connection.execute(_BLOBS).fetchall()}
+    health.blobs = len(refs)
     for ref in refs:
         try:
             blobs.get(ref)
         except JournalError as error:
             if _is_used(connection, ref.digest):  # else it was deleted while we looked
-                problems.append(str(error))
-    return Health(streams, events, len(refs), problems)
+                health.problems.append(str(error))
 
 
 _STRAYS = f"SELECT count(*) FROM event WHERE key >> {SEQ_BITS} NOT IN (SELECT id FROM stream)"
@@ -113,12 +131,6 @@ SELECT s.name, s.floor, count(*), max(e.key) & {SEQ_MASK} FROM stream s JOIN eve
 ON e.key > (s.id << {SEQ_BITS} | s.floor) AND e.key <= (s.id << {SEQ_BITS} | {SEQ_MASK})
 GROUP BY s.id
 """
-
-
-def _counts(connection: sqlite3.Connection) -> Iterator[tuple[int, str]]:
-    for name, floor, count, last in connection.execute(_COUNTS):
-        missing = last - floor - count
-        yield count, f"stream {name!r} lacks {missing} of its events" if missing else ""
 
 
 def _is_used(connection: sqlite3.Connection, digest: str) -> bool:

@@ -39,7 +39,8 @@ MAX_GROUP_WRITES = 64
 GROUP = 12 * 1024
 PAGE = 4096
 CHECKPOINT_WHEN_IDLE = 1 * 1024 * 1024
-CHECKPOINT_ALWAYS = 8 * 1024 * 1024
+#: Less than the ballast: on a full disk the log must still fit into the file.
+CHECKPOINT_ALWAYS = 4 * 1024 * 1024
 IDLE_SECONDS = 0.25
 
 _log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class Writer:
         self._bell: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._has_rung = False
         self._since_checkpoint = 0
+        self._has_complained = False
         self._thread = Thread(target=self._run, name="bridle-journal", daemon=True)
 
     def start(
@@ -155,6 +157,8 @@ class Writer:
             for write in group:
                 self._settle([write])
         elif is_full and self._space.ran_out() and not is_retry:
+            # While the ballast's space lasts: then what is written now has the log's own.
+            self._checkpoint()
             self._settle(group, is_retry=True)
         else:
             _fail(group, translated)
@@ -186,9 +190,12 @@ class Writer:
         try:
             row = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             self._since_checkpoint = (row[1] - row[2]) * PAGE  # a reader needs the rest
+            self._has_complained = False
         except sqlite3.Error as error:
             # Nothing is lost by that: the log keeps it, and the next time may do.
-            _log.warning("the journal's log could not be moved into its file: %s", error)
+            if not self._has_complained:
+                _log.warning("the journal's log could not be moved into its file: %s", error)
+            self._has_complained = True
 
     def _tell(self, group: list[Write]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
