@@ -104,7 +104,7 @@ async def test_a_stream_that_goes_on_is_archived_again_and_its_chain_is_whole(
     await journal.log.append("a", numbered(1, 3, is_sealed=True), 0)
     await archive(journal, "a", file)
     await journal.log.append("a", numbered(4, 6, is_sealed=True), 3)
-    assert await verify(journal.log, "a") == Verdict("a", 3)
+    assert await verify(journal, "a") == Verdict("a", 3)
     second = file.with_name("second")
     assert await archive(journal, "a", second) == Verdict("a", 3)
     events = [event for part in (file, second) for event, _ in read_archive(part)]

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from bridle.journal import BlobRef, Event, Journal, NewEvent, Seal, StreamInfo, Verdict, verify
 from bridle.journal.audit import Verifier, hash_of, seal
-from bridle.journal.contract import EventLog
 from bridle.journal.events import GENESIS
 
 from .engines import Engine
@@ -43,8 +42,8 @@ async def test_sealed_events_are_a_chain_across_batches_and_openings(engine: Eng
         assert [event.seq for event in events if event.seal] == [1, 2, 3, 5, 8, 9]
         assert is_a_chain(events)
         assert (await journal.log.info("a")).last_seal == seals_of(events)[-1].hash
-        assert await verify(journal.log, "a") == Verdict("a", 6)
-        assert (await verify(journal.log, "a")).is_intact
+        assert await verify(journal, "a") == Verdict("a", 6)
+        assert (await verify(journal, "a")).is_intact
 
 
 async def test_appends_that_nobody_waits_for_are_one_chain(journal: Journal) -> None:
@@ -56,7 +55,7 @@ async def test_appends_that_nobody_waits_for_are_one_chain(journal: Journal) -> 
     events = await all_of(journal, "a")
     assert len(events) == 100
     assert is_a_chain(events)
-    assert await verify(journal.log, "a") == Verdict("a", 33)
+    assert await verify(journal, "a") == Verdict("a", 33)
 
 
 async def test_who_follows_gets_the_seals_too(journal: Journal) -> None:
@@ -76,14 +75,14 @@ async def test_streams_have_chains_of_their_own(journal: Journal) -> None:
 
 async def test_a_stream_without_sealed_events_or_without_any_is_intact(journal: Journal) -> None:
     await fill(journal, "a", 3)
-    assert await verify(journal.log, "a") == Verdict("a", 0)
-    assert await verify(journal.log, "nobody") == Verdict("nobody", 0)
+    assert await verify(journal, "a") == Verdict("a", 0)
+    assert await verify(journal, "nobody") == Verdict("nobody", 0)
 
 
 async def test_a_long_stream_is_verified_whole(journal: Journal) -> None:
     for start in range(0, 2000, 500):
         await journal.log.append("a", numbered(start + 1, start + 500, is_sealed=True), start)
-    assert await verify(journal.log, "a") == Verdict("a", 2000)
+    assert await verify(journal, "a") == Verdict("a", 2000)
 
 
 async def test_a_sealed_event_may_have_a_blob(journal: Journal) -> None:
@@ -95,7 +94,7 @@ async def test_a_sealed_event_may_have_a_blob(journal: Journal) -> None:
     await journal.log.append("a", batch, 0)
     events = await journal.log.read("a")
     assert is_a_chain(events)
-    assert await verify(journal.log, "a") == Verdict("a", 2)
+    assert await verify(journal, "a") == Verdict("a", 2)
     info = await journal.log.info("a")
     first = events[0]
     assert first.blob
@@ -107,9 +106,9 @@ async def test_a_sealed_event_may_have_a_blob(journal: Journal) -> None:
 async def test_a_sealed_event_of_any_time_is_intact(engine: Engine, at: float) -> None:
     async with engine.open() as journal:
         await journal.log.append("a", [NewEvent("k", b"x", at, is_sealed=True)], 0)
-        assert (await verify(journal.log, "a")).is_intact
+        assert (await verify(journal, "a")).is_intact
     async with engine.open() as journal:
-        assert (await verify(journal.log, "a")).is_intact
+        assert (await verify(journal, "a")).is_intact
 
 
 async def test_any_kind_and_body_can_be_sealed(engine: Engine) -> None:
@@ -118,7 +117,7 @@ async def test_any_kind_and_body_can_be_sealed(engine: Engine) -> None:
         batch = [NewEvent(f"ä {body[:5]!r}", body, AT, is_sealed=True) for body in bodies]
         await journal.log.append("ä/😀", batch, 0)
     async with engine.open() as journal:
-        assert await verify(journal.log, "ä/😀") == Verdict("ä/😀", len(bodies))
+        assert await verify(journal, "ä/😀") == Verdict("ä/😀", len(bodies))
 
 
 async def test_the_chain_goes_on_where_it_was_after_a_deletion(engine: Engine) -> None:
@@ -127,11 +126,11 @@ async def test_the_chain_goes_on_where_it_was_after_a_deletion(engine: Engine) -
         last = seals_of(await journal.log.read("a"))[-1].hash
         await journal.log.delete("a", 3)
         assert (await journal.log.info("a")).last_seal == last
-        assert await verify(journal.log, "a") == Verdict("a", 0)
+        assert await verify(journal, "a") == Verdict("a", 0)
     async with engine.open() as journal:
         await journal.log.append("a", [*new("4"), *new("5", is_sealed=True)], 3)
         assert is_a_chain(await journal.log.read("a"), last)
-        assert await verify(journal.log, "a") == Verdict("a", 1)
+        assert await verify(journal, "a") == Verdict("a", 1)
 
 
 async def test_a_stream_that_grows_while_it_is_verified_is_intact(journal: Journal) -> None:
@@ -142,18 +141,20 @@ async def test_a_stream_that_grows_while_it_is_verified_is_intact(journal: Journ
     await journal.log.append("a", numbered(1, 500, is_sealed=True), 0)
     growing = asyncio.create_task(grow())
     while not growing.done():
-        assert (await verify(journal.log, "a")).is_intact
+        assert (await verify(journal, "a")).is_intact
         await asyncio.sleep(0)
     await growing
-    assert await verify(journal.log, "a") == Verdict("a", 2500)
+    assert await verify(journal, "a") == Verdict("a", 2500)
 
 
 class DeletedMeanwhile:
-    """A log whose stream is deleted when somebody has begun to verify it."""
+    """A journal whose stream is deleted when somebody has begun to verify it."""
 
-    def __init__(self, log: EventLog) -> None:
-        self._log = log
-        self.read = log.read
+    def __init__(self, journal: Journal) -> None:
+        self._log = journal.log
+        self.read = journal.log.read
+        self.blobs = journal.blobs
+        self.log = self
 
     async def info(self, stream: str) -> StreamInfo:
         info = await self._log.info(stream)
@@ -166,7 +167,7 @@ async def test_a_stream_that_is_deleted_while_it_is_verified_is_not_called_broke
     journal: Journal,
 ) -> None:
     await journal.log.append("a", numbered(1, 3, is_sealed=True), 0)
-    assert (await verify(cast("EventLog", DeletedMeanwhile(journal.log)), "a")).is_intact
+    assert (await verify(cast("Journal", DeletedMeanwhile(journal)), "a")).is_intact
 
 
 # --- what the verifier notices, with no engine at all
@@ -293,8 +294,11 @@ def test_what_is_not_sealed_is_not_covered() -> None:
 
 def test_a_chain_whose_beginning_was_deleted_is_checked_from_where_it_begins() -> None:
     info, events = a_stream()
-    rest = replace(info, first_seq=4)
+    before = events[1].seal  # the third is not sealed
+    assert before
+    rest = replace(info, first_seq=4, deleted_seal=before.hash)
     assert seen(rest, events[3:]) == Verdict("s", 3)
+    assert seen(replace(info, first_seq=4), events[3:]).broken_at == 4
     assert seen(rest, changed(5, body=b"!")(events)[3:]).broken_at == 5
     assert seen(rest, events[3:5]).broken_at == 6
     assert seen(rest, events[4:]).broken_at == 4

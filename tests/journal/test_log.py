@@ -754,8 +754,44 @@ async def test_a_removed_stream_is_not_given_any_more_not_even_what_waits(
     feed.remove("never followed")
     await fill(journal, "a", 3, after=2)
     await fill(journal, "b", 2, after=1)
-    batches = [await next_of(feed), await next_of(feed)]
-    assert [(b.stream, seqs(b.stored)) for b in batches] == [("b", [1]), ("b", [2])]
+    batch = await next_of(feed)
+    assert (batch.stream, seqs(batch.stored)) == ("b", [1, 2])
+
+
+async def test_what_waits_for_a_reader_is_given_at_once_and_live_events_apart(
+    journal: Journal,
+) -> None:
+    feed = journal.log.follow("a")
+    await go_live(journal, feed, "a")
+    await fill(journal, "a", 1)
+    for last in range(1, 50):
+        await journal.log.append("a", numbered(last + 1, last + 1), last)
+    for word in ("typing", "more"):
+        journal.log.publish("a", [Live("k", word.encode())])
+    await journal.log.append("a", numbered(51, 51), 50)
+    batches = [await next_of(feed) for _ in range(3)]
+    assert seqs(batches[0].stored) == list(range(1, 51))
+    assert said(batches[1].events) == ["typing", "more"]
+    assert seqs(batches[2].stored) == [51]
+
+
+async def test_who_reads_an_event_before_it_is_told_gets_no_older_live_event_after_it(
+    journal: Journal,
+) -> None:
+    for _ in range(200):
+        last = (await journal.log.info("a")).last_seq
+        feed = journal.log.follow("a", last)
+        reading = asyncio.create_task(next_of(feed))
+        await asyncio.sleep(0)
+        journal.log.publish("a", [Live("delta", b"old")])
+        appended = journal.log.append("a", numbered(last + 1, last + 1), last)
+        found = list((await reading).events)
+        await appended
+        journal.log.publish("a", [Live("end", b"new")])
+        while said(found)[-1] != "new":
+            found += (await next_of(feed)).events
+        order = [body for body in said(found) if body != "new"]
+        assert order in (["old", str(last + 1)], [str(last + 1)])
 
 
 async def test_a_stream_that_is_removed_and_added_again_starts_at_its_new_cursor(

@@ -434,7 +434,7 @@ class Play:
         for event in found:
             stream.check(event)
             assert await self._journal.payload(event) == stream.events[event.seq - 1][0].body
-        verdict = await verify(self._log, name)
+        verdict = await verify(self._journal, name)
         assert verdict.is_intact
         assert verdict.sealed == sum(event.seal is not None for event in found)
 

@@ -14,10 +14,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .events import GENESIS, Event, Seal, StreamInfo
+from ..errors import BlobLost
+from .events import Event, Seal, StreamInfo
 
 if TYPE_CHECKING:
-    from .contract import EventLog
+    from .contract import Journal
 
 PAGE = 500
 
@@ -53,11 +54,11 @@ class Verifier:
     def __init__(self, info: StreamInfo) -> None:
         self._info = info
         self._seq = info.first_seq - 1
-        self._hash: bytes | None = GENESIS if info.first_seq == 1 else None
+        self._hash = info.deleted_seal
         self._sealed = 0
         self._broken: tuple[int, str] | None = None
 
-    def see(self, event: Event) -> None:
+    def see(self, event: Event, payload_fault: str = "") -> None:
         if self._broken:
             return
         if event.seq != self._seq + 1:
@@ -65,7 +66,7 @@ class Verifier:
             return
         self._seq = event.seq
         if event.seal:
-            reason = self._fault_of(event, event.seal)
+            reason = self._fault_of(event, event.seal) or payload_fault
             self._broken = (event.seq, reason) if reason else None
             self._hash = event.seal.hash
             self._sealed += 1
@@ -77,35 +78,42 @@ class Verifier:
         return Verdict(self._info.name, self._sealed, at, reason)
 
     def _fault_of(self, event: Event, seal: Seal) -> str:
-        # A stream whose beginning was deleted has a chain that begins in the middle.
-        if seal.previous != (self._hash or seal.previous):
+        if seal.previous != self._hash:
             return "the sealed event before it is missing or was changed"
         if hash_of(self._info.name, event, seal.previous) != seal.hash:
             return "it was changed"
         return ""
 
     def _fault_of_the_end(self) -> tuple[int, str] | None:
-        if self._seq < max(self._info.last_seq, self._info.last_sealed):
+        if self._seq < self._info.last_seq:
             return self._seq + 1, "it is missing"
-        # Where the last that was sealed is deleted by now, nothing can be said of it.
-        is_known = self._hash is not None or self._info.last_sealed >= self._info.first_seq
-        if is_known and self._hash != self._info.last_seal:
+        if self._hash != self._info.last_seal:
             return self._info.last_seq, "the last sealed event is missing or was changed"
         return None
 
 
-async def verify(log: EventLog, stream: str) -> Verdict:
-    """Walk through the stream and say where its chain breaks first, if it does."""
-    info = await log.info(stream)
+async def verify(journal: Journal, stream: str) -> Verdict:
+    """Walk through the stream and say where its chain breaks first, if it does. Large payloads of
+    sealed events are read as well. A stream without sealed events is intact."""
+    info = await journal.log.info(stream)
     verifier, after = Verifier(info), info.first_seq - 1
     while after < info.last_seq:
-        events = await log.read(stream, after, PAGE)
+        events = await journal.log.read(stream, after, PAGE)
         if not events:
-            if (await log.info(stream)).first_seq > info.first_seq:  # deleted while we read
-                return await verify(log, stream)
+            if (await journal.log.info(stream)).first_seq > info.first_seq:  # deleted meanwhile
+                return await verify(journal, stream)
             break
         for event in events:
             if event.seq <= info.last_seq:
-                verifier.see(event)
+                verifier.see(event, await _payload_fault(journal, event))
         after = events[-1].seq
     return verifier.verdict()
+
+
+async def _payload_fault(journal: Journal, event: Event) -> str:
+    if event.seal and event.blob:
+        try:
+            await journal.blobs.get(event.blob)
+        except BlobLost as error:
+            return f"its payload {error.reason}"
+    return ""

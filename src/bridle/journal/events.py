@@ -100,9 +100,9 @@ class StreamInfo(Struct, frozen=True, gc=False):
     name: str
     first_seq: int
     last_seq: int
-    #: The hash and the number of the last event that was sealed.
+    #: The hash of the last event that was sealed, and of the last of those that are deleted.
     last_seal: bytes = GENESIS
-    last_sealed: int = 0
+    deleted_seal: bytes = GENESIS
 
 
 class Record(Struct, frozen=True, gc=False):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -18,6 +19,8 @@ from .records import StoredRecords
 from .store import Append, Put, Store, Write
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 class StoredBlobs:
@@ -85,11 +88,15 @@ class StoredJournal:
 
     def _settled(self, writes: list[Write]) -> None:
         for write in writes:
-            if isinstance(write, Append):
-                self.log.settled(write)
-            elif isinstance(write, Put):
-                self.records.settled(write)
-            else:
+            try:
+                if isinstance(write, Append):
+                    self.log.settled(write)
+                elif isinstance(write, Put):
+                    self.records.settled(write)
+                else:
+                    write.tell()
+            except Exception:  # noqa: BLE001 - the others of the group have done nothing
+                _log.exception("a mistake while others were told of something that was stored")
                 write.tell()
 
 

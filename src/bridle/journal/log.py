@@ -49,8 +49,8 @@ class Log:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._tails = Tails(store.read)
         self._lanes: dict[str, _Lane] = {}
+        self._tails = Tails(store.read, self._lanes.__contains__)
         self._storing: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self._loop = asyncio.get_running_loop()

@@ -17,8 +17,7 @@ class _Stream:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.last_seq = 0
-        self.last_seal = GENESIS
-        self.last_sealed = 0
+        self.deleted_seal = self.last_seal = GENESIS
 
 
 class _Bucket:
@@ -63,7 +62,7 @@ class MemoryStore:
     async def info(self, stream: str) -> StreamInfo:
         found = self._streams.get(stream, _Stream())
         first = found.events[0].seq if found.events else found.last_seq + 1
-        return StreamInfo(stream, first, found.last_seq, found.last_seal, found.last_sealed)
+        return StreamInfo(stream, first, found.last_seq, found.last_seal, found.deleted_seal)
 
     async def streams(self, prefix: str) -> list[StreamInfo]:
         names = [n for n, s in self._streams.items() if s.events and n.startswith(prefix)]
@@ -74,6 +73,7 @@ class MemoryStore:
         if found.last_seq != expect:
             raise WrongSequence(stream, expect, found.last_seq)
         gone, found.events = found.events, []
+        found.deleted_seal = found.last_seal
         kept = {e.blob.digest for s in self._streams.values() for e in s.events if e.blob}
         kept |= self._pins.keys()
         for event in gone:
@@ -120,8 +120,6 @@ class MemoryStore:
             stream.last_seal = write.accept(stream.last_seq, stream.last_seal)
             stream.events += write.events
             stream.last_seq = write.result
-            if write.to_seal:
-                stream.last_sealed = write.events[write.to_seal[-1]].seq
             self._streams[write.stream] = stream
         elif isinstance(write, Put):
             bucket = self._buckets.setdefault(write.bucket, _Bucket())

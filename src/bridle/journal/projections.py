@@ -75,6 +75,7 @@ class Projection(Generic[T]):
         stamped = await self._caught_up(stream, None)
         while True:  # until it is ours that is kept, and not what was made from what was there
             record = await self._records.get(self.name, stream)
+            stamped = await self._caught_up(stream, stamped)
             if await self._keep(stream, stamped, record.revision if record else 0):
                 return stamped
 

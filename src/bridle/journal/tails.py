@@ -31,8 +31,9 @@ OVERHEAD = 256
 class Tails:
     """The tails of all streams that are followed now. A stream that is not costs nothing."""
 
-    def __init__(self, read: Read) -> None:
+    def __init__(self, read: Read, is_underway: Callable[[str], bool]) -> None:
         self.read = read
+        self.is_underway = is_underway
         self._loop = asyncio.get_running_loop()
         self._tails: dict[str, _Tail] = {}
         self._feeds: WeakSet[TailFeed] = WeakSet()
@@ -69,6 +70,7 @@ class Tails:
     def leave(self, place: _Place) -> None:
         place.tail.places.remove(place)
         if not place.tail.places:
+            place.tail.batches.clear()
             del self._tails[place.stream]
 
     def forget(self, places: list[_Place]) -> None:
@@ -101,6 +103,12 @@ class _Tail:
     def start(self) -> int:
         """The place of the first batch that is still here."""
         return self.end - len(self.batches)
+
+    def kind_at(self, place: int | None) -> type | None:
+        """Whether stored or live events are next at this place; None at the end."""
+        if place is None or place >= self.end:
+            return None
+        return type(self.batches[place - self.start].events[0])
 
     def tell(self, batch: Batch) -> None:
         self.batches.append(batch)
@@ -141,12 +149,14 @@ class _Place:
         return self.upto == self.tail.end
 
     def take(self) -> Batch | None:
-        """What waits in the tail, up to a page of it; None at its end."""
+        """What waits in the tail, up to a page of it and all of a kind; None at its end."""
         batch = self._next()
         if batch is None or self.is_at_the_end:
             return batch
-        events = list(batch.events)
-        while len(events) < PAGE and (more := self._next()):
+        kind, events = type(batch.events[0]), list(batch.events)
+        while (
+            len(events) < PAGE and self.tail.kind_at(self.upto) is kind and (more := self._next())
+        ):
             events += more.events
         return Batch(self.stream, events)
 
@@ -168,8 +178,9 @@ class _Place:
                 return batch
         return None
 
-    def has_read(self, events: list[Event], told: int) -> None:
-        """What the log had after the last that was taken, `told` being what was told before."""
+    def has_read(self, events: list[Event], told: int, is_underway: bool) -> None:
+        """What the log had after the last that was taken. `told` is what was told before, and
+        `is_underway` whether there may be some of it that will be told only now."""
         # What was told, is not in the tail and not in the log either, was deleted.
         self.taken = events[-1].seq if events else max(self.taken, told)
         upto = self.tail.start
@@ -184,6 +195,8 @@ class _Place:
         else:
             if self.taken < self.tail.last_seq or (events and not self.tail.last_seq):
                 return
+            if self.taken > self.tail.last_seq and is_underway:
+                upto = self.tail.end  # live events here may be older than what was read
         self.upto = upto
 
 
@@ -271,5 +284,5 @@ class TailFeed:
             self._is_reading = False
         if self._places.get(place.stream) is not place:  # removed while we read
             return None
-        place.has_read(events, told)
+        place.has_read(events, told, self._tails.is_underway(place.stream))
         return Batch(place.stream, events) if events else None

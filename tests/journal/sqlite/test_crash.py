@@ -106,7 +106,7 @@ class Known:
         # What was before has been looked at before, and is once more at the end.
         await assert_whole(journal, stream, after=0 if is_shed else max(0, self.last[stream] - 500))
         if stream.startswith(SEALED):
-            verdict = await verify(journal.log, stream)
+            verdict = await verify(journal, stream)
             assert verdict.is_intact, verdict
             assert verdict.sealed == sum(seq % 3 != 0 for seq in range(1, info.last_seq + 1))
         self.last[stream] = info.last_seq

@@ -71,7 +71,7 @@ async def look_at(home: Path, streams: list[str]) -> Look:
             look.problems = (await journal.check()).problems
             for stream in streams:
                 look.events[stream] = await read_all(journal.log, stream)
-                look.verdicts[stream] = await verify(journal.log, stream)
+                look.verdicts[stream] = await verify(journal, stream)
     except JournalError as error:
         look.refusal = error
     return look
@@ -186,7 +186,7 @@ async def assert_prefix(journal: SqliteJournal, commits: list[tuple[str, int]]) 
     assert lasts in states
     for stream, last in lasts.items():
         assert is_end_of_batch(stream, last)
-        assert (await verify(journal.log, stream)).is_intact
+        assert (await verify(journal, stream)).is_intact
     return states.index(lasts)
 
 
@@ -267,7 +267,7 @@ async def test_a_check_finds_a_missing_event(home: Path, missing: int) -> None:
     async with open_journal(home) as journal:
         (problem,) = (await journal.check()).problems
         assert problem == "stream 's' lacks 1 of its events"
-        assert (await verify(journal.log, "s")).broken_at == missing
+        assert (await verify(journal, "s")).broken_at == missing
         assert (await journal.log.info("s")).last_seq == last
 
 
@@ -287,11 +287,11 @@ async def test_an_edit_of_a_sealed_event_is_found_where_it_is(
 ) -> None:
     async with open_journal(home) as journal:
         await append_batches(journal, f"{SEALED}-0", 50)
-        assert (await verify(journal.log, f"{SEALED}-0")).is_intact
+        assert (await verify(journal, f"{SEALED}-0")).is_intact
     with raw(home) as connection:
         assert connection.execute(edit).rowcount == 1
     async with open_journal(home) as journal:
-        verdict = await verify(journal.log, f"{SEALED}-0")
+        verdict = await verify(journal, f"{SEALED}-0")
         # Where the seal itself was removed, the next sealed event is the first that shows it.
         assert verdict.broken_at == (52 if is_chain_cut else 50)
         assert verdict.reason
@@ -308,7 +308,7 @@ async def test_an_edit_that_leaves_text_where_bytes_were_is_found_or_not_possibl
     except sqlite3.IntegrityError:
         return
     async with open_journal(home) as journal:
-        assert (await verify(journal.log, f"{SEALED}-0")).broken_at == 50
+        assert (await verify(journal, f"{SEALED}-0")).broken_at == 50
         assert all(type(event.body) is bytes for event in await journal.log.read(f"{SEALED}-0"))
 
 
@@ -318,21 +318,48 @@ async def test_a_removed_end_of_a_sealed_stream_is_found(home: Path) -> None:
     with raw(home) as connection:
         connection.execute("DELETE FROM event WHERE key & 0xff > 50")
     async with open_journal(home) as journal:
-        verdict = await verify(journal.log, f"{SEALED}-0")
-        assert (verdict.broken_at, verdict.reason) == (51, "it is missing")
+        verdict = await verify(journal, f"{SEALED}-0")
+        assert (verdict.broken_at, verdict.reason) == (
+            50,
+            "the last sealed event is missing or was changed",
+        )
 
 
 async def test_a_removed_last_sealed_event_behind_deleted_ones_is_found(home: Path) -> None:
     async with open_journal(home) as journal:
         await journal.log.append("s", [NewEvent("k", b"1", is_sealed=True)] * 5, 0)
         await journal.log.delete("s", 5)
-        assert (await verify(journal.log, "s")).is_intact
+        assert (await verify(journal, "s")).is_intact
         await journal.log.append("s", [NewEvent("k", b"6", is_sealed=True)], 5)
     with raw(home) as connection:
         connection.execute("DELETE FROM event WHERE body = x'36'")
     async with open_journal(home) as journal:
-        verdict = await verify(journal.log, "s")
-        assert (verdict.broken_at, verdict.reason) == (6, "it is missing")
+        verdict = await verify(journal, "s")
+        assert (verdict.broken_at, verdict.reason) == (
+            5,
+            "the last sealed event is missing or was changed",
+        )
+
+
+async def test_a_changed_payload_of_a_sealed_event_is_found(home: Path) -> None:
+    async with open_journal(home) as journal:
+        await journal.log.append("s", [NewEvent("k", b"x" * 300_000, is_sealed=True)], 0)
+    (blob,) = files_in(home, "blobs/??/*")
+    flip(blob, 299_000)
+    async with open_journal(home) as journal:
+        verdict = await verify(journal, "s")
+        assert (verdict.broken_at, verdict.reason) == (1, "its payload was changed or damaged")
+
+
+async def test_the_first_sealed_event_behind_deleted_ones_is_protected_too(home: Path) -> None:
+    async with open_journal(home) as journal:
+        await journal.log.append("s", [NewEvent("k", b"1", is_sealed=True)] * 5, 0)
+        await journal.log.delete("s", 5)
+        await journal.log.append("s", [NewEvent("k", b"deny", is_sealed=True)] * 2, 5)
+    with raw(home) as connection:
+        connection.execute("UPDATE event SET body = x'61', seal = NULL WHERE key & 0xff = 6")
+    async with open_journal(home) as journal:
+        assert (await verify(journal, "s")).broken_at == 7
 
 
 async def test_a_sealed_event_is_intact_whatever_number_its_time_was(home: Path) -> None:
@@ -340,4 +367,4 @@ async def test_a_sealed_event_is_intact_whatever_number_its_time_was(home: Path)
         times = (1_700_000_000, 0, -1.5, 1e300, 0.1)
         events = [NewEvent("k", b"body", at, is_sealed=True) for at in times]
         await journal.log.append("s", events, 0)
-        assert await verify(journal.log, "s") == Verdict("s", len(times))
+        assert await verify(journal, "s") == Verdict("s", len(times))

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Condition
 
-from ...errors import BlobLost
+from ...errors import BlobLost, JournalError
 from ...ids import new_token
 from ..events import BlobRef
 from ..files import sync, sync_folder
@@ -40,11 +40,16 @@ class BlobFiles:
             self._pins[ref.digest] += 1
             self._lock.wait_for(lambda: ref.digest not in self._doomed)
         try:
+            path = self._path(ref.digest)
             if not self._is_there(ref):
-                self._write(self._path(ref.digest), data)
-        except OSError as error:
+                self._write(path, data)
+            for folder in (path.parent, self._folder):  # always: another thread may be before that
+                sync_folder(folder)
+        except (OSError, JournalError) as error:
             self.unpin(ref.digest)
-            raise from_system(error, self._folder) from error
+            if isinstance(error, OSError):
+                raise from_system(error, self._folder) from error
+            raise
         return ref
 
     def get(self, ref: BlobRef) -> bytes:
@@ -108,8 +113,6 @@ class BlobFiles:
                 # Always: an event must not outlive a power loss that its payload does not.
                 sync(file.fileno())
             half.replace(path)
-            for folder in (path.parent, self._folder):
-                sync_folder(folder)
         except OSError:
             with contextlib.suppress(OSError):
                 half.unlink()

@@ -28,7 +28,8 @@ def _is_full(folder: Path) -> bool:
     try:
         descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            os.write(descriptor, bytes(PROBE_SIZE))
+            if os.write(descriptor, bytes(PROBE_SIZE)) < PROBE_SIZE:
+                return True
         finally:
             os.close(descriptor)
             probe.unlink()

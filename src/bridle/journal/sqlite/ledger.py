@@ -133,10 +133,7 @@ class Ledger:
         if head.id == 0:
             head.id = self._new_stream(write.stream)
         if seal != head.seal:
-            sealed = write.events[write.to_seal[-1]].seq
-            self._execute(
-                "UPDATE stream SET seal = ?, sealed = ? WHERE id = ?", (seal, sealed, head.id)
-            )
+            self._execute("UPDATE stream SET seal = ? WHERE id = ?", (seal, head.id))
             head.seal = seal
         head.seq = write.result
         high = head.id << SEQ_BITS
@@ -167,7 +164,10 @@ class Ledger:
         head = self._head(write.stream)
         if head.seq != write.expect:
             raise WrongSequence(write.stream, write.expect, head.seq)
-        self._execute("UPDATE stream SET floor = ? WHERE id = ?", (head.seq, head.id))
+        self._execute(
+            "UPDATE stream SET floor = ?, floor_seal = ? WHERE id = ?",
+            (head.seq, head.seal, head.id),
+        )
         write.result = head.id
 
     def _insert(self, values: list[Any]) -> None:

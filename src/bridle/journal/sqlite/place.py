@@ -20,9 +20,9 @@ BLOBS = "blobs"
 
 #: Where locks and shared memory do not mean what they mean on a disk.
 NETWORK_FILE_SYSTEMS = {
-    "9p", "afs", "beegfs", "ceph", "cifs", "davfs", "fuse.ceph", "fuse.glusterfs", "fuse.rclone",
-    "fuse.s3fs", "fuse.sshfs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4",
-    "ocfs2", "smb3", "smbfs", "webdav",
+    "9p", "afs", "beegfs", "ceph", "cifs", "davfs", "fuse.ceph", "fuse.gcsfuse", "fuse.glusterfs",
+    "fuse.juicefs", "fuse.mount-s3", "fuse.rclone", "fuse.s3fs", "fuse.sshfs", "gfs2", "glusterfs",
+    "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "smb3", "smbfs", "vboxsf", "webdav",
 }  # fmt: skip
 
 
@@ -44,7 +44,8 @@ class Place:
         try:
             # SQLite gives its side files the rights of the main one.
             os.close(os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600))
-            sync_folder(folder)
+            for holding in (folder, folder.parent):
+                sync_folder(holding)
             for half in self.blobs.glob("*.part"):
                 half.unlink()
         except OSError as error:

@@ -31,17 +31,18 @@ WHERE s.name = ?1 ORDER BY e.key LIMIT ?3
 """
 _INFO = f"""
 SELECT s.name, s.floor, (SELECT max(key) & {SEQ_MASK} FROM event e WHERE e.key
-BETWEEN s.id << {SEQ_BITS} AND (s.id << {SEQ_BITS} | {SEQ_MASK})), s.seal, s.sealed FROM stream s
+BETWEEN s.id << {SEQ_BITS} AND (s.id << {SEQ_BITS} | {SEQ_MASK})), s.floor_seal, s.seal
+FROM stream s
 """
 
 
 class Readers:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, threads: int = THREADS) -> None:
         self._path = path
         self._own = local()
         self._is_closed = False
         self._connections: list[sqlite3.Connection] = []
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="bridle-journal-read")
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="bridle-journal-read")
 
     async def run(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """What the query finds, in one of the threads."""
@@ -49,6 +50,8 @@ class Readers:
         try:
             return await loop.run_in_executor(self._pool, self._run, query)
         except sqlite3.Error as error:
+            if self._is_closed:
+                raise JournalClosed("the journal is closed") from error
             raise from_sqlite(error, self._path) from error
         except (TypeError, ValueError) as error:
             raise corrupt(self._path, f"a value of the wrong kind ({error})") from error
@@ -58,8 +61,10 @@ class Readers:
             raise
 
     def close(self) -> None:
-        """Waits for what is being read."""
+        """What is being read is cut off: to check a large file would take minutes."""
         self._is_closed = True
+        for connection in self._connections:
+            connection.interrupt()
         self._pool.shutdown()
         for connection in self._connections:
             connection.close()
@@ -125,9 +130,9 @@ def _range(prefix: str) -> tuple[str, str]:
     return (prefix, prefix + chr(sys.maxunicode)) if prefix.isprintable() else ("", "")
 
 
-def _info(row: tuple[str, int, int | None, bytes | None, int]) -> StreamInfo:
-    name, floor, last, seal, sealed = row
-    return StreamInfo(name, floor + 1, max(floor, last or 0), seal or GENESIS, sealed)
+def _info(row: tuple[str, int, int | None, bytes | None, bytes | None]) -> StreamInfo:
+    name, floor, last, before, seal = row
+    return StreamInfo(name, floor + 1, max(floor, last or 0), seal or GENESIS, before or GENESIS)
 
 
 def unpacked_blob(packed: bytes) -> BlobRef:

@@ -27,8 +27,8 @@ MIGRATIONS: tuple[str, ...] = (
       id INTEGER PRIMARY KEY AUTOINCREMENT,
       name TEXT NOT NULL UNIQUE,
       floor INTEGER NOT NULL DEFAULT 0,  -- events up to here are deleted
-      seal BLOB,                         -- hash of the last event that was sealed
-      sealed INTEGER NOT NULL DEFAULT 0  -- its number
+      floor_seal BLOB,                   -- hash of the last of those that was sealed
+      seal BLOB                          -- hash of the last of all that was sealed
     );
     CREATE TABLE event (
       id INTEGER PRIMARY KEY,

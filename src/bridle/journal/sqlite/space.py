@@ -11,6 +11,7 @@ from ..files import sync
 from .failures import FULL
 
 BALLAST_SIZE = 8 * 1024 * 1024
+MARGIN = 1024 * 1024
 
 _log = logging.getLogger(__name__)
 
@@ -46,12 +47,12 @@ class Space:
             return False
 
     def _make(self) -> bool:
-        # Twice the size, so that it does not come and go with each write; and looked at before it
+        # With a margin, so that it does not come and go with each write; and looked at before it
         # is tried, so that a try does not take the last bytes.
         try:
             self._ballast.unlink(missing_ok=True)  # half of one is of no use
             free = os.statvfs(self._ballast.parent)
-            if free.f_bavail * free.f_frsize < 2 * BALLAST_SIZE:
+            if free.f_bavail * free.f_frsize < BALLAST_SIZE + MARGIN:
                 return False
             with open(self._ballast, "wb", opener=_private) as file:
                 file.write(bytes(BALLAST_SIZE))

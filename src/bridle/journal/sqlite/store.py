@@ -46,6 +46,8 @@ T = TypeVar("T")
 #: How long another program that has the file open may hold us up.
 BUSY_SECONDS = 5.0
 BLOB_THREADS = 2
+#: What is larger has threads of its own, so that smaller payloads do not wait for it.
+HUGE = 4 * 1024 * 1024
 #: So many prepared statements stay: those that insert events, by size, and the others.
 STATEMENTS = 96
 #: A log that a burst made large is cut to this when it starts again.
@@ -81,7 +83,8 @@ class SqliteStore:
         self._space = Space(self.place.ballast)
         self._writer = Writer(connection, path, self._space)
         self._readers = Readers(path)
-        self._pool = ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="bridle-journal-blob")
+        self._checker = Readers(path, 1)
+        self._pools = {name: _pool(name) for name in ("get", "put", "put-huge")}
         self._is_open = True
         self._closing: asyncio.Future[None] | None = None
 
@@ -129,7 +132,8 @@ class SqliteStore:
         # On a full disk the last space is not for large payloads.
         if self._space.is_full and not await self.job(lambda _: self._space.has_returned()):
             raise disk_full(self.place.file)
-        return await self._with_blobs(lambda: self._blobs.put(data))
+        pool = "put-huge" if len(data) > HUGE else "put"
+        return await self._with_blobs(lambda: self._blobs.put(data), pool)
 
     def release_blobs(self, blobs: list[BlobRef]) -> None:
         for blob in blobs:
@@ -151,7 +155,7 @@ class SqliteStore:
         return await future
 
     async def check(self) -> Health:
-        return await self._readers.run(lambda c: check_file(c, self._blobs))
+        return await self._checker.run(lambda c: check_file(c, self._blobs))
 
     async def vacuum(self) -> None:
         """In small steps, between which others write."""
@@ -168,9 +172,9 @@ class SqliteStore:
         while await self.job(lambda c: drop_rows(c, id_, upto, self._blobs), DROP_BYTES):
             pass
 
-    async def _with_blobs(self, do: Callable[[], T]) -> T:
+    async def _with_blobs(self, do: Callable[[], T], pool: str = "get") -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, do)
+            return await asyncio.get_running_loop().run_in_executor(self._pools[pool], do)
         except RuntimeError as error:  # the pool is shut down
             if self._is_open:
                 raise
@@ -179,7 +183,9 @@ class SqliteStore:
     def _close(self) -> None:
         # The readers first: SQLite tidies the file up when the last connection closes.
         self._readers.close()
-        self._pool.shutdown()
+        self._checker.close()
+        for pool in self._pools.values():
+            pool.shutdown()
         self._writer.stop()
         self.place.release()
 
@@ -211,6 +217,10 @@ async def open_journal(folder: Path | str) -> AsyncIterator[SqliteJournal]:
     """
     async with SqliteJournal(await _opened(Path(folder))) as journal:
         yield journal
+
+
+def _pool(name: str) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix=f"bridle-journal-{name}")
 
 
 def _in_a_thread(do: Callable[[], T]) -> asyncio.Future[T]:

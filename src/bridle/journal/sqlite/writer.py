@@ -93,6 +93,8 @@ class Writer:
                 group = self._next_group()
                 self._settle_at_any_rate(group)
                 self._tell(group)
+                if self._since_checkpoint > CHECKPOINT_ALWAYS:
+                    self._checkpoint()
         with contextlib.suppress(sqlite3.Error):  # it is closed at the latest with the process
             self._connection.close()
 
@@ -143,8 +145,6 @@ class Writer:
             self._failed(writable, error, is_retry)
             return
         self._since_checkpoint += GROUP + sum(write.size for write in writable)
-        if self._since_checkpoint > CHECKPOINT_ALWAYS:
-            self._checkpoint()
 
     def _failed(self, group: list[Write], error: Exception, is_retry: bool) -> None:
         """Each is tried alone, so that only what can't be written fails; but not where the fault is
