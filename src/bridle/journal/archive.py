@@ -108,10 +108,9 @@ async def _write(journal: Journal, info: StreamInfo, file: Path) -> None:
             count = 0
             async for lines in _pages(journal, info):
                 count += len(lines)
-                await asyncio.to_thread(out.writelines, lines)
-            out.write(_encoded(_Last(count)))
-            out.close()
-            await asyncio.to_thread(sync, raw.fileno())
+                # All of the work in the thread: a payload of 60 MB takes its time.
+                await asyncio.to_thread(_write_lines, out, lines)
+            await asyncio.to_thread(_finish, out, raw, count)
         _name(half, file)
     except FileExistsError:
         raise InvalidArchive(f"{file} exists already: choose another name") from None
@@ -119,6 +118,16 @@ async def _write(journal: Journal, info: StreamInfo, file: Path) -> None:
         raise InvalidArchive(f"{file} can't be written: {error.strerror}") from error
     finally:
         _discard(half)
+
+
+def _write_lines(out: gzip.GzipFile, lines: list[_Line]) -> None:
+    out.writelines(map(_encoded, lines))
+
+
+def _finish(out: gzip.GzipFile, raw: BinaryIO, count: int) -> None:
+    out.write(_encoded(_Last(count)))
+    out.close()
+    sync(raw.fileno())
 
 
 def _new(file: Path, half: Path) -> BinaryIO:
@@ -144,7 +153,7 @@ def _discard(file: Path) -> None:
         file.unlink()
 
 
-async def _pages(journal: Journal, info: StreamInfo) -> AsyncIterator[list[bytes]]:
+async def _pages(journal: Journal, info: StreamInfo) -> AsyncIterator[list[_Line]]:
     after = info.first_seq - 1
     while after < info.last_seq:
         limit = min(PAGE, info.last_seq - after)
@@ -154,8 +163,9 @@ async def _pages(journal: Journal, info: StreamInfo) -> AsyncIterator[list[bytes
         after = events[-1].seq
         lines, size = [], 0
         for event in events:
-            lines.append(_encoded(_line(event, await journal.payload(event))))
-            size += len(lines[-1])
+            payload = await journal.payload(event)
+            lines.append(_line(event, payload))
+            size += len(payload)
             if size > MAX_PAGE_BYTES:
                 yield lines
                 lines, size = [], 0

@@ -32,8 +32,8 @@ from .space import Space
 from .upkeep import (
     DROP_BYTES,
     VACUUM_BYTES,
+    Check,
     Health,
-    check_file,
     drop_rows,
     sweep_blobs,
     unfinished_drops,
@@ -155,7 +155,9 @@ class SqliteStore:
         return await future
 
     async def check(self) -> Health:
-        return await self._checker.run(lambda c: check_file(c, self._blobs))
+        return await self._checker.run(
+            lambda c: Check(c, self._blobs, lambda: self._is_open).health()
+        )
 
     async def vacuum(self) -> None:
         """In small steps, between which others write."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 
 from msgspec import Struct
 
-from ...errors import JournalError
+from ...errors import JournalClosed, JournalError
 from .blobs import BlobFiles
 from .readers import unpacked_blob
 from .schema import SEQ_BITS, SEQ_MASK
@@ -20,7 +21,7 @@ VACUUM_BYTES = VACUUM_PAGES * 4096
 COMPLAINTS = 20
 
 
-class Health(Struct):
+class Health(Struct, frozen=True):
     """What `check` found: how much there is, and everything that is wrong with it. (Whether what is
     there was changed by somebody is `verify`'s to say, for events that are sealed.)"""
 
@@ -80,41 +81,53 @@ def vacuum_step(connection: sqlite3.Connection) -> bool:
     return bool(0 < left < before)
 
 
-def check_file(connection: sqlite3.Connection, blobs: BlobFiles) -> Health:
-    health = Health(0, 0, 0, [])
-    for look in (_check_structure, _check_streams, _check_blobs):
-        try:
-            look(connection, blobs, health)
-        except sqlite3.Error as error:  # too damaged to be looked at; the others may not be
-            health.problems.append(str(error))
-    return health
+class Check:
+    """One look at everything. What is too damaged to be looked at is a problem as well, and keeps
+    nobody from the rest."""
 
+    def __init__(
+        self, connection: sqlite3.Connection, blobs: BlobFiles, goes_on: Callable[[], bool]
+    ) -> None:
+        self._execute = connection.execute
+        self._connection = connection
+        self._blobs = blobs
+        self._goes_on = goes_on
+        self._streams = self._events = self._payloads = 0
+        self._problems: list[str] = []
 
-def _check_structure(connection: sqlite3.Connection, _: BlobFiles, health: Health) -> None:
-    found = [row[0] for row in connection.execute(f"PRAGMA integrity_check({COMPLAINTS})")]
-    health.problems += [] if found == ["ok"] else found
+    def health(self) -> Health:
+        for look in (self._look_at_structure, self._look_at_streams, self._look_at_payloads):
+            try:
+                look()
+            except sqlite3.Error as error:
+                self._problems.append(str(error))
+        return Health(self._streams, self._events, self._payloads, self._problems)
 
+    def _look_at_structure(self) -> None:
+        found = [row[0] for row in self._execute(f"PRAGMA integrity_check({COMPLAINTS})")]
+        self._problems += [] if found == ["ok"] else found
 
-def _check_streams(connection: sqlite3.Connection, _: BlobFiles, health: Health) -> None:
-    for name, floor, count, last in connection.execute(_COUNTS):
-        health.streams += 1
-        health.events += count
-        if missing := last - floor - count:
-            health.problems.append(f"stream {name!r} lacks {missing} of its events")
-    (strays,) = connection.execute(_STRAYS).fetchone()
-    if strays:
-        health.problems.append(f"{strays} events are of no stream")
+    def _look_at_streams(self) -> None:
+        for name, floor, count, last in self._execute(_COUNTS):
+            self._streams += 1
+            self._events += count
+            if missing := last - floor - count:
+                self._problems.append(f"stream {name!r} lacks {missing} of its events")
+        (strays,) = self._execute(_STRAYS).fetchone()
+        if strays:
+            self._problems.append(f"{strays} events are of no stream")
 
-
-def _check_blobs(connection: sqlite3.Connection, blobs: BlobFiles, health: Health) -> None:
-    refs = {unpacked_blob(row[0]) for row in connection.execute(_BLOBS).fetchall()}
-    health.blobs = len(refs)
-    for ref in refs:
-        try:
-            blobs.get(ref)
-        except JournalError as error:
-            if _is_used(connection, ref.digest):  # else it was deleted while we looked
-                health.problems.append(str(error))
+    def _look_at_payloads(self) -> None:
+        refs = {unpacked_blob(row[0]) for row in self._execute(_BLOBS).fetchall()}
+        self._payloads = len(refs)
+        for ref in refs:
+            if not self._goes_on():
+                raise JournalClosed("the journal was closed before all of it was checked")
+            try:
+                self._blobs.get(ref)
+            except JournalError as error:
+                if _is_used(self._connection, ref.digest):  # else it was deleted while we looked
+                    self._problems.append(str(error))
 
 
 _STRAYS = f"SELECT count(*) FROM event WHERE key >> {SEQ_BITS} NOT IN (SELECT id FROM stream)"
