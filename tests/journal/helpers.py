@@ -11,7 +11,7 @@ from bridle.journal.contract import Feed
 from bridle.journal.events import MAX_BATCH_EVENTS, MAX_BODY
 
 #: How long anything in these tests may take, in seconds.
-LIMIT = 20
+LIMIT = 60
 AT = 1_700_000_000.25
 
 

@@ -22,19 +22,21 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bridle.journal import Durability, Journal
+from bridle.journal import Durability, Event, Journal, Projection
 from bridle.journal.sqlite.store import open_journal
 
 from .contents import LARGE, SEALED, batch, count_in, value_of
 
 STREAMS = ("plain-0", "plain-1", "plain-2", f"{SEALED}-0", f"{LARGE}-0")
+#: Those that have a projection too.
+PROJECTED = ("plain-0", f"{SEALED}-0")
 BUCKET = "crash"
 KEYS = ("a", "b", "c")
 #: How many batches of a stream may be on their way.
 PIPELINED = 6
 #: After so many batches the stream with large payloads is deleted, and goes on.
 SHED_AFTER = 12
-LIMIT = 30.0
+LIMIT = 60.0
 
 
 class Moment(Struct):
@@ -186,6 +188,25 @@ async def _write(folder: Path, say: Callable[[Line], None], luck: random.Random)
                 group.create_task(_append(journal, stream, say, luck))
             for key in KEYS:
                 group.create_task(_put(journal, key, say, luck))
+            group.create_task(_project(journal))
+
+
+def counts(journal: Journal) -> Projection[int]:
+    """How many events a stream has: a fold that would notice a gap or a double."""
+
+    def count(so_far: int, event: Event) -> int:
+        assert event.seq == so_far + 1
+        return event.seq
+
+    return Projection(journal.log, journal.records, "counts", int, start=lambda _: 0, fold=count)
+
+
+async def _project(journal: Journal) -> None:
+    """Again and again, so that a kill comes between an append and its projection."""
+    projection = counts(journal)
+    while True:
+        for stream in PROJECTED:
+            await projection.get(stream)
 
 
 async def _append(

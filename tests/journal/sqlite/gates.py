@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from bridle.journal.sqlite.store import SqliteJournal
 
-LIMIT = 20.0
+LIMIT = 60.0
 
 
 @asynccontextmanager

@@ -13,11 +13,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bridle.journal import verify
+from bridle.journal import Stamped, verify
 from bridle.journal.sqlite.store import SqliteJournal, open_journal
 
 from .contents import LARGE, SEALED, assert_whole, count_in, is_end_of_batch
-from .crashing import BUCKET, KEYS, LIMIT, STREAMS, Moment, Said
+from .crashing import BUCKET, KEYS, LIMIT, PROJECTED, STREAMS, Moment, Said, counts
 from .files import files_in
 
 REPO = Path(__file__).parents[3]
@@ -68,6 +68,7 @@ class Known:
         self.put = dict.fromkeys(KEYS, 0)
         self.seen_revision = 0
         self.crashes = 0
+        self.lagged = 0  # how often a kill came between an append and its projection
 
     def heard(self, said: Said) -> None:
         assert said.complaints == []
@@ -90,6 +91,8 @@ class Known:
         for key in KEYS:
             await self._check_record(journal, key)
         await self._check_revisions(journal)
+        for stream in PROJECTED:
+            await self._check_projection(journal, stream)
         self.crashes = 0
 
     async def _check_stream(self, journal: SqliteJournal, stream: str) -> None:
@@ -117,6 +120,15 @@ class Known:
         # Each crash may have cut one put off, after it was stored and before we heard of it.
         assert self.put[key] <= count <= self.put[key] + self.crashes
         self.put[key] = count
+
+    async def _check_projection(self, journal: SqliteJournal, stream: str) -> None:
+        record = await journal.records.get("counts", stream)
+        if record:
+            kept = msgspec.json.decode(record.value, type=Stamped[int])
+            assert kept.state == kept.seq <= self.last[stream], "it is not what its stamp says"
+            self.lagged += kept.seq < self.last[stream]
+        now = await counts(journal).get(stream)
+        assert now.state == now.seq == self.last[stream]
 
     async def _check_revisions(self, journal: SqliteJournal) -> None:
         records = await journal.records.list(BUCKET)
@@ -146,6 +158,7 @@ async def test_killed_writers_lose_nothing_that_was_acknowledged(home: Path) -> 
                     await known.check(journal)
     assert stopped_in_work >= ROUNDS / 2
     assert stopped_early > 0
+    assert known.lagged > 0
     async with open_journal(home) as journal:
         await known.check(journal)
         lasts = [await assert_whole(journal, stream) for stream in STREAMS]

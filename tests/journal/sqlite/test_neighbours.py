@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,7 @@ async def test_a_program_that_reads_the_file_does_not_make_appends_wait_for_a_va
             await append_batches(journal, "s", 5)
             vacuum = asyncio.create_task(journal.vacuum())
             while not vacuum.done():
-                async with asyncio.timeout(2.0):
+                async with asyncio.timeout(3.5):  # less than the other would hold us up
                     await append_batches(journal, "s", 1)
             await vacuum
         await assert_writable(journal, "s")
@@ -102,15 +103,22 @@ async def test_many_appends_do_not_wait_one_after_the_other_for_a_program_that_h
 
 
 async def test_a_write_that_can_not_be_stored_fails_alone_in_its_group(home: Path) -> None:
+    def refuse_some(connection: sqlite3.Connection) -> None:
+        connection.execute(
+            "CREATE TEMP TRIGGER picky BEFORE INSERT ON main.event WHEN NEW.kind = 'bad'"
+            " BEGIN SELECT RAISE(ABORT, 'not this one'); END"
+        )
+
     async with open_journal(home) as journal:
         last = await append_batches(journal, "s", 3)
+        await journal._sqlite.job(refuse_some)
         async with held(journal):
             before = journal.log.append("s", batch("s", last + 1), last)
-            bad = journal.log.append("bad", [NewEvent("k", b"", at=float("nan"))], 0)
+            bad = journal.log.append("bad", [NewEvent("bad", b"")], 0)
             behind = journal.log.append("bad", [NewEvent("k", b"")], 1)
             record = asyncio.ensure_future(journal.records.create("b", "k", b"value"))
             other = journal.log.append("other", batch("other", 1), 0)
-        with pytest.raises(JournalError):
+        with pytest.raises(JournalError, match="not this one"):
             await bad
         with pytest.raises(WrongSequence):
             await behind

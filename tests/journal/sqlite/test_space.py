@@ -26,7 +26,7 @@ from bridle.journal.sqlite.store import SqliteJournal, open_journal
 from .contents import append_batches, assert_whole, batch, read_all
 from .disks import Disk, tmpfs
 
-LIMIT = 20.0
+LIMIT = 60.0
 SIZE = 32 * 1024
 #: More than fits beside the ballast on any disk here.
 MANY = 10_000
@@ -228,6 +228,36 @@ async def test_a_stream_can_be_deleted_from_a_full_disk_to_make_space(disk: Disk
         last = await append_until_full(journal, "s")
         await journal.log.delete("old", 1)
         assert await journal.log.append("s", page(last + 1), last) == last + 1
+
+
+async def test_events_can_be_deleted_and_vacuumed_from_a_full_disk_to_make_space(
+    disk: Disk,
+) -> None:
+    async with open_journal(disk.folder) as journal:
+        old = 0
+        while old * len(page(1)[0].body) < 10 << 20:
+            old = await journal.log.append("old", page(old + 1), old)
+        disk.fill()
+        last = await append_until_full(journal, "s")
+        await journal.log.delete("old", old)
+        # The way out is not at the price of last words.
+        last = await journal.log.append("s", page(last + 1), last, Durability.POWER)
+        async with asyncio.timeout(LIMIT):
+            await journal.vacuum()
+        assert await journal.log.append("s", page(last + 1), last) == last + 1
+        await assert_pages(journal, "s", last + 1)
+        assert (await journal.check()).problems == []
+
+
+async def test_a_large_payload_is_refused_while_the_disk_is_full(disk: Disk) -> None:
+    async with open_journal(disk.folder) as journal:
+        disk.fill()
+        last = await append_until_full(journal, "s")
+        with pytest.raises(DiskFull):
+            await journal.log.append("large", [NewEvent("k", bytes(300_000))], 0)
+        last = await journal.log.append("s", page(last + 1), last, Durability.POWER)
+        disk.free()
+        assert await journal.log.append("large", [NewEvent("k", bytes(300_000))], 0) == 1
 
 
 async def test_exactly_what_was_acknowledged_is_stored_through_many_full_disks(
