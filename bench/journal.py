@@ -203,7 +203,8 @@ and are noisy: read the ratios.
 Appends are gathered: 256 of them are in flight, of all writers together (16, where each is a batch
 of 100). A single append is awaited before the next; on an idle machine most of it is the waking of
 two threads, which is why it is faster beside a busy stream. Plain `sqlite3` is one thread without
-an event loop that makes a transaction of each append; it has one writer in all rows. What has to
+an event loop that makes a transaction of each append into a table without an index; it has one
+writer in all rows. What has to
 survive power loss waits for the disk; here that is a virtual one, which may make it look cheap.
 
 {table(found)}
@@ -217,6 +218,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="rows whose name has this in it")
     parser.add_argument("--write", action="store_true", help="write bench/journal.md and .json")
     options = parser.parse_args()
+    if options.write and (options.only or options.scale != 1):
+        parser.error("--write is for all rows at full scale")
     found: list[Measured] = []
     known: Known = {}
     for row in rows(options.scale):

@@ -154,20 +154,20 @@ async def idle(folder: Path, options: Options) -> Figures:
     return {"total_mb": after / 1024, "each_kb": (after - before) / streams, "tasks": tasks}
 
 
-# --- plain sqlite3, one thread, the same file format and settings
+# --- plain sqlite3, one thread: as one would write it, with its own defaults
 
 
 def raw_appends(folder: Path, options: Options) -> Figures:
     connection, batch = _raw(folder, options), options["batch"]
     start = time.perf_counter()
-    for first in range(1, options["events"], batch):
+    for first in range(1, options["events"] + 1, batch):
         _raw_append(connection, first, batch)
     return {"per_second": options["events"] / (time.perf_counter() - start)}
 
 
 def raw_single(folder: Path, options: Options) -> Figures:
     connection, times = _raw(folder, options), []
-    for number in range(1, options["appends"]):
+    for number in range(1, options["appends"] + 1):
         start = time.perf_counter()
         _raw_append(connection, number, 1)
         times.append((time.perf_counter() - start) * 1e6)

@@ -16,7 +16,7 @@ import pytest
 
 import bridle
 import bridle.journal
-from bridle.journal import contract
+from bridle.journal import Bucket, EventLog, Feed, Journal, NewEvent, SqliteJournal, memory_journal
 from bridle.session.controls import Controls
 from bridle.testing import FakeCli, InstalledCli, Turn, tool_use
 
@@ -110,18 +110,35 @@ async def test_the_python_of_the_journal_page_tells_what_was_stored(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names: dict[str, Any] = {"__name__": "page"}
-    exec(python_in(ROOT / "docs" / "journal.md"), names)
+    exec(blocks_in(ROOT / "docs" / "journal.md")[0], names)
     async with asyncio.timeout(10):
         await names["main"](str(tmp_path))
     kinds = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert kinds == ["prompt", "message", "decision", "delta"]
 
 
+async def test_the_follower_of_the_journal_page_goes_on_where_it_was(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names: dict[str, Any] = {}
+    exec(blocks_in(ROOT / "docs" / "journal.md")[1], names)
+    async with memory_journal() as journal, asyncio.timeout(10):
+        cursors = journal.records.watch("cursors")
+        for last in (0, 1):
+            following = asyncio.create_task(names["follow"](journal, "s"))
+            await journal.log.append("s", [NewEvent("said", b"")], last)
+            while not await anext(cursors):
+                pass
+            following.cancel()
+            await asyncio.wait([following])
+    assert capsys.readouterr().out == "1 said\n2 said\n"
+
+
 def test_every_name_and_method_of_the_journal_is_documented() -> None:
     page = ROOT / "docs" / "journal.md"
-    told = names_in(page) | set(re.findall(r"\w+", python_in(page)))
-    kinds = (contract.EventLog, contract.Feed, bridle.journal.Bucket, bridle.journal.Journal)
+    told = names_in(page) | set(re.findall(r"\w+", " ".join(blocks_in(page))))
+    kinds = (EventLog, Feed, Bucket, Journal, SqliteJournal)
     methods = {name for kind in kinds for name in vars(kind) if not name.startswith("_")}
-    passed_around = {"Batch", "BlobRef", "Event", "Record", "Seal", "Stamped", "StreamInfo"}
+    passed_around = {"Batch", "BlobRef", "Event", "Record", "Seal", "StreamInfo"}
     names = set(bridle.journal.__all__) - passed_around
     assert (names | methods) - {"aclose"} - told == set()

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .archive import archive, read_archive, verify_archive
 from .audit import Verdict, verify
 from .buckets import Bucket, Document
-from .contract import Journal
+from .contract import Blobs, EventLog, Feed, Journal, Records, Watch
 from .events import (
     Batch,
     BlobRef,
@@ -28,25 +29,33 @@ from .journal import memory_journal
 from .projections import Projection, Stamped
 
 if TYPE_CHECKING:
-    from .sqlite.store import open_journal
+    from .sqlite.store import SqliteJournal, open_journal
+    from .sqlite.upkeep import Health
 
 __all__ = [
     "Batch",
     "BlobRef",
+    "Blobs",
     "Bucket",
     "Document",
     "Durability",
     "Event",
+    "EventLog",
+    "Feed",
     "Gone",
+    "Health",
     "Journal",
     "Live",
     "NewEvent",
     "Projection",
     "Record",
+    "Records",
     "Seal",
+    "SqliteJournal",
     "Stamped",
     "StreamInfo",
     "Verdict",
+    "Watch",
     "archive",
     "memory_journal",
     "open_journal",
@@ -56,10 +65,11 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """SQLite is loaded when a file is opened, not before."""
-    if name == "open_journal":
-        from .sqlite.store import open_journal
+#: SQLite is loaded when a file is opened, not before.
+_LAZY = {"Health": "upkeep", "SqliteJournal": "store", "open_journal": "store"}
 
-        return open_journal
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        return getattr(import_module(f".sqlite.{_LAZY[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

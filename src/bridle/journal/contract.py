@@ -121,7 +121,7 @@ class Records(Protocol):
 
     Each change of a bucket has a revision above all those before it in the bucket, deletions
     too, so a record that was deleted and made again never has an old revision. A change is durable
-    when it returns, and only then seen. A key is at most 256 characters, a document 256 KB.
+    when it returns, and not seen before it is; to cancel the call is to stop waiting for it. A key is at most 256 characters, a document 256 KB.
     """
 
     async def create(
@@ -152,7 +152,7 @@ class Records(Protocol):
         """Delete the record if it is still at that revision; the revision of the deletion."""
 
     async def list(self, bucket: str, prefix: str = "") -> list[Record]:
-        """All records whose key starts so, as they were at one moment, by key."""
+        """All records whose key starts so, by key, each as it was at some moment of the call."""
 
     def watch(self, bucket: str, prefix: str = "") -> Watch: ...
 
