@@ -203,9 +203,9 @@ and are noisy: read the ratios.
 Appends are gathered: 256 of them are in flight, of all writers together (16, where each is a batch
 of 100). A single append is awaited before the next; on an idle machine most of it is the waking of
 two threads, which is why it is faster beside a busy stream. Plain `sqlite3` is one thread without
-an event loop that makes a transaction of each append into a table without an index; it has one
-writer in all rows. What has to
-survive power loss waits for the disk; here that is a virtual one, which may make it look cheap.
+an event loop that makes a transaction of each append, into a table without an index; it has one
+writer in all rows. What has to survive power loss waits for the disk; here that is a virtual one,
+which may make it look cheap.
 
 {table(found)}
 """

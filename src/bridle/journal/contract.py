@@ -121,7 +121,8 @@ class Records(Protocol):
 
     Each change of a bucket has a revision above all those before it in the bucket, deletions
     too, so a record that was deleted and made again never has an old revision. A change is durable
-    when it returns, and not seen before it is; to cancel the call is to stop waiting for it. A key is at most 256 characters, a document 256 KB.
+    when it returns, and not seen before it is; to cancel the call is to stop waiting for it. A key
+    is at most 256 characters, a document 256 KB.
     """
 
     async def create(

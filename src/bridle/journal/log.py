@@ -9,17 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from math import isfinite
 
 from msgspec.structs import replace
 
 from ..errors import InvalidEntry, JournalClosed, JournalError, words_of
+from .entries import check_live, check_name, prepared
 from .events import (
     HEAD_SIZE,
-    MAX_BATCH_BYTES,
-    MAX_BATCH_EVENTS,
     MAX_BODY,
-    MAX_NAME,
     MAX_SEQ,
     Durability,
     Event,
@@ -67,9 +64,10 @@ class Log:
         future: asyncio.Future[int] = self._loop.create_future()
         lane = self._lanes.get(stream)
         try:
+            self._check_open()
             if lane is None:
                 check_name("stream", stream)
-            write = self._prepared(stream, events, expect_last_seq, durability, future)
+            write = prepared(stream, events, expect_last_seq, durability, future)
         except JournalError as error:
             future.set_exception(error)
             return future
@@ -90,9 +88,7 @@ class Log:
     def publish(self, stream: str, events: Sequence[Live]) -> None:
         self._check_open()
         events = tuple(events)
-        for event in events:
-            if type(event) is not Live or type(event.body) is not bytes:
-                raise InvalidEntry("publish takes a list of Live, with bytes for a body")
+        check_live(events)
         lane = self._lanes.get(stream)
         if lane:
             lane.underway.append(events)
@@ -160,42 +156,6 @@ class Log:
         if self._is_closed:
             raise JournalClosed("the journal is closed")
 
-    def _prepared(
-        self,
-        stream: str,
-        events: Sequence[NewEvent],
-        expect: int,
-        durability: Durability,
-        future: asyncio.Future[int],
-    ) -> Append:
-        self._check_open()
-        if not 0 < len(events) <= MAX_BATCH_EVENTS:
-            raise InvalidEntry(f"a batch has 1 to {MAX_BATCH_EVENTS} events, not {len(events)}")
-        if not 0 <= expect < MAX_SEQ - len(events):
-            raise InvalidEntry(f"expect_last_seq is a stream's last number, and can't be {expect}")
-        check_durability(durability)
-        numbered, to_seal, size, is_ready = [], [], 0, True
-        for seq, event in enumerate(events, expect + 1):
-            body, kind = event.body, event.kind
-            at = event.at + 0.0  # what is hashed and what is read back are the same number
-            if type(body) is not bytes:
-                raise InvalidEntry(f"a body is bytes, not {type(body).__name__} (in {kind!r})")
-            if not isfinite(at):
-                raise InvalidEntry(f"a time is in unix seconds, not {at} (in {kind!r})")
-            if len(kind) > MAX_NAME or not kind.isprintable():
-                check_name("kind", kind)
-            length = len(body)
-            if length > MAX_BODY:
-                is_ready = False
-            else:
-                size += length
-            if event.is_sealed:
-                to_seal.append(seq - expect - 1)
-            numbered.append(Event(seq, at, kind, body))
-        if size > MAX_BATCH_BYTES:
-            raise InvalidEntry(f"a batch of {size} bytes: at most {MAX_BATCH_BYTES}, split it")
-        return Append(stream, expect, numbered, to_seal, durability, future, size, is_ready)
-
     def _hold(self, lane: _Lane, write: Append) -> None:
         def stored(task: asyncio.Task[None]) -> None:
             self._storing.discard(task)
@@ -229,16 +189,3 @@ class Log:
                 self.settled(ready)
             else:
                 self._store.submit(ready)
-
-
-def check_durability(durability: Durability) -> None:
-    """A slip here would be found by the next power loss."""
-    if type(durability) is not Durability:
-        raise InvalidEntry(f"{durability!r} is no Durability")
-
-
-def check_name(what: str, name: str) -> None:
-    if not 0 < len(name) <= MAX_NAME:
-        raise InvalidEntry(f"a {what} has 1 to {MAX_NAME} characters, not {len(name)}")
-    if not name.isprintable():
-        raise InvalidEntry(f"a {what} has printable characters only, not {name[:40]!r}")

@@ -8,8 +8,8 @@ from weakref import WeakSet
 
 from ..errors import InvalidEntry, JournalClosed
 from .bell import ONE_READER, Bell
-from .events import MAX_BODY, Change, Durability, Gone, Record
-from .log import check_durability, check_name
+from .entries import check_document, check_durability, check_name
+from .events import Change, Durability, Gone, Record
 from .store import Put, Store
 
 
@@ -92,8 +92,7 @@ class StoredRecords:
         check_name("bucket", bucket)
         check_name("key", key)
         check_durability(durability)
-        if value is not None and len(value) > MAX_BODY:
-            raise InvalidEntry(f"a document of {len(value)} bytes: at most {MAX_BODY}")
+        check_document(value)
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._store.submit(Put(bucket, key, value, expected, durability, future))
         return await future
