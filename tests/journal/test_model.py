@@ -179,6 +179,7 @@ class Follower:
     def __init__(self, feed: Feed, known: dict[str, Stream], places: list[str], after: int) -> None:
         self._feed = feed
         self._known = known
+        self._after = after
         self._taken = dict.fromkeys(places, after)
         self._heard = dict.fromkeys(places, 0)
         self._reading: asyncio.Task[Batch | None] | None = None
@@ -257,6 +258,7 @@ class Follower:
             assert number > self._heard[batch.stream], "twice or out of order"
             self._heard[batch.stream] = number
             self._check_gap(batch.stream, last)
+            assert self._taken[batch.stream] <= max(last, self._after), "older than what was given"
 
     def _check_gap(self, name: str, upto: int) -> None:
         """All up to there was given, or is deleted."""

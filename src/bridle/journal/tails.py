@@ -190,6 +190,8 @@ class _Place:
                 if first.seq > self.taken + 1:
                     return  # there is more to read before it
                 if last.seq > self.taken:
+                    if first.seq <= self.taken:
+                        upto = number - 1  # a part of it was read: what is live before it is older
                     break
                 upto = number
         else:
