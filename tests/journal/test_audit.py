@@ -148,26 +148,51 @@ async def test_a_stream_that_grows_while_it_is_verified_is_intact(journal: Journ
 
 
 class DeletedMeanwhile:
-    """A journal whose stream is deleted when somebody has begun to verify it."""
+    """A journal whose stream is deleted when somebody has begun to verify it, and then goes on."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, further: list[NewEvent]) -> None:
         self._log = journal.log
+        self._further = further
         self.read = journal.log.read
         self.blobs = journal.blobs
         self.log = self
 
     async def info(self, stream: str) -> StreamInfo:
         info = await self._log.info(stream)
-        if info.first_seq <= info.last_seq:
+        if info.first_seq == 1:
             await self._log.delete(stream, info.last_seq)
+            if self._further:
+                await self._log.append(stream, self._further, info.last_seq)
         return info
 
 
+@pytest.mark.parametrize("further", [[], numbered(4, 5, is_sealed=True)], ids=["ends", "goes on"])
 async def test_a_stream_that_is_deleted_while_it_is_verified_is_not_called_broken(
-    journal: Journal,
+    journal: Journal, further: list[NewEvent]
 ) -> None:
     await journal.log.append("a", numbered(1, 3, is_sealed=True), 0)
-    assert (await verify(cast("Journal", DeletedMeanwhile(journal)), "a")).is_intact
+    verdict = await verify(cast("Journal", DeletedMeanwhile(journal, further)), "a")
+    assert verdict == Verdict("a", len(further))
+
+
+class WithoutPayloads:
+    """A journal whose stream is deleted after its events were read and before their payloads."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.log = journal.log
+        self.blobs = self
+        self._journal = journal
+
+    async def get(self, blob: BlobRef) -> bytes:
+        await self.log.delete("a", (await self.log.info("a")).last_seq)
+        return await self._journal.blobs.get(blob)
+
+
+async def test_a_payload_that_is_deleted_while_it_is_verified_is_not_called_lost(
+    journal: Journal,
+) -> None:
+    await journal.log.append("a", [NewEvent("k", large(), AT, is_sealed=True)], 0)
+    assert (await verify(cast("Journal", WithoutPayloads(journal)), "a")).is_intact
 
 
 # --- what the verifier notices, with no engine at all

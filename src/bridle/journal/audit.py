@@ -100,14 +100,15 @@ async def verify(journal: Journal, stream: str) -> Verdict:
     while after < info.last_seq:
         events = await journal.log.read(stream, after, PAGE)
         if not events:
-            if (await journal.log.info(stream)).first_seq > info.first_seq:  # deleted meanwhile
-                return await verify(journal, stream)
             break
         for event in events:
             if event.seq <= info.last_seq:
                 verifier.see(event, await _payload_fault(journal, event))
         after = events[-1].seq
-    return verifier.verdict()
+    verdict = verifier.verdict()
+    if not verdict.is_intact and (await journal.log.info(stream)).first_seq > info.first_seq:
+        return await verify(journal, stream)  # what is missing was deleted while we read
+    return verdict
 
 
 async def _payload_fault(journal: Journal, event: Event) -> str:

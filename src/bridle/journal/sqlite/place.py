@@ -61,9 +61,11 @@ def _locked(lock: Path, file: Path) -> int:
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError as error:
         holder = os.read(descriptor, 32).decode(errors="replace").strip()
         os.close(descriptor)
+        if not isinstance(error, BlockingIOError):
+            raise
         raise JournalInUse(str(file), int(holder) if holder.isdigit() else None) from None
     with suppress(OSError):  # on a full disk others will not learn who has it
         os.ftruncate(descriptor, 0)
