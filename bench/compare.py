@@ -6,7 +6,6 @@ The ratios go to bench/results.md and bench/results.json.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from decode import assistant, stream
+from figures import arguments
 from msgspec import Struct
 
 HERE = Path(__file__).resolve().parent
@@ -211,12 +211,7 @@ beside a stream 0.7x to 1.1x (a core each) and about 2x (not pinned) when that w
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--scale", type=float, default=1.0, help="less work, for a quick look")
-    parser.add_argument("--only", default="", help="rows whose name has this in it")
-    parser.add_argument("--write", action="store_true", help="write bench/results.md and .json")
-    options = parser.parse_args()
+    options = arguments(__doc__, "results")
     from importlib.metadata import version
 
     with tempfile.TemporaryDirectory(prefix="bridle-bench-") as name:

@@ -6,7 +6,6 @@ the rounds counts. The figures go to bench/journal.md and bench/journal.json.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from figures import arguments
 from msgspec import Struct
 
 HERE = Path(__file__).resolve().parent
@@ -212,14 +212,7 @@ which may make it look cheap.
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--scale", type=float, default=1.0, help="less work, for a quick look")
-    parser.add_argument("--only", default="", help="rows whose name has this in it")
-    parser.add_argument("--write", action="store_true", help="write bench/journal.md and .json")
-    options = parser.parse_args()
-    if options.write and (options.only or options.scale != 1):
-        parser.error("--write is for all rows at full scale")
+    options = arguments(__doc__, "journal")
     found: list[Measured] = []
     known: Known = {}
     for row in rows(options.scale):

@@ -20,6 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from figures import percentiles, rss_kb
+
 from bridle.journal import Durability, Journal, NewEvent, open_journal
 
 Options = dict[str, Any]
@@ -78,7 +80,7 @@ async def single(folder: Path, options: Options) -> Figures:
             last = await journal.log.append("small", [NewEvent("message", BODY)], last, level)
             times.append((time.perf_counter() - start) * 1e6)
         await beside
-    return _percentiles(times)
+    return percentiles(times)
 
 
 async def read(folder: Path, options: Options) -> Figures:
@@ -97,7 +99,7 @@ async def read(folder: Path, options: Options) -> Figures:
                 times[name].append((time.perf_counter() - start) * 1e6)
                 if [event.seq for event in found] != list(range(after + 1, after + 101)):
                     sys.exit(f"read the wrong events after {after}")
-    short, long = _percentiles(times["short"]), _percentiles(times["long"])
+    short, long = percentiles(times["short"]), percentiles(times["long"])
     return {
         "short_p50_us": short["p50_us"],
         "long_p50_us": long["p50_us"],
@@ -144,13 +146,13 @@ async def idle(folder: Path, options: Options) -> Figures:
         await journal.log.append("first", [NewEvent("message", BODY)], 0)
         await journal.log.read("first")
         gc.collect()
-        before = _rss_kb()
+        before = rss_kb()
         feed = journal.log.follow("first", 1)
         for number in range(streams):
             await journal.log.append(f"s{number}", [NewEvent("message", BODY)], 0)
             feed.add(f"s{number}", 1)
         gc.collect()
-        after, tasks = _rss_kb(), len(asyncio.all_tasks())
+        after, tasks = rss_kb(), len(asyncio.all_tasks())
     return {"total_mb": after / 1024, "each_kb": (after - before) / streams, "tasks": tasks}
 
 
@@ -171,7 +173,7 @@ def raw_single(folder: Path, options: Options) -> Figures:
         start = time.perf_counter()
         _raw_append(connection, number, 1)
         times.append((time.perf_counter() - start) * 1e6)
-    return _percentiles(times)
+    return percentiles(times)
 
 
 def _raw(folder: Path, options: Options) -> sqlite3.Connection:
@@ -189,18 +191,6 @@ def _raw_append(connection: sqlite3.Connection, first: int, batch: int) -> None:
     connection.execute("BEGIN IMMEDIATE")
     connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?)", rows)
     connection.execute("COMMIT")
-
-
-def _rss_kb() -> int:
-    with open("/proc/self/status") as file:
-        lines = dict(line.split(":", 1) for line in file)
-    return int(lines["VmRSS"].split()[0])
-
-
-def _percentiles(times: list[float]) -> Figures:
-    ordered = sorted(times)
-    p99 = ordered[int(len(ordered) * 0.99)]
-    return {"p50_us": ordered[len(ordered) // 2], "p99_us": p99, "max_us": ordered[-1]}
 
 
 WORK: dict[str, dict[str, Callable[[Path, Options], Any]]] = {

@@ -17,13 +17,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from figures import percentiles, rss_kb
+
 Options = dict[str, Any]
-
-
-def rss_kb() -> int:
-    with open("/proc/self/status") as file:
-        lines = dict(line.split(":", 1) for line in file)
-    return int(lines["VmRSS"].split()[0])
 
 
 def threads() -> int:
@@ -120,7 +116,7 @@ async def approval_times(side: Any, options: Options) -> dict[str, float]:
     """As the CLI sees them: from writing the question to having read the answer."""
     async with side.session(options, options["approver"]) as session:
         _, text = await side.turn(session)
-    return _percentiles(json.loads(text))
+    return percentiles(json.loads(text))
 
 
 async def approvals_beside_stream(side: Any, options: Options) -> dict[str, float]:
@@ -134,7 +130,7 @@ async def approvals_beside_stream(side: Any, options: Options) -> dict[str, floa
         await asyncio.wait([streaming])
     if is_over:
         sys.exit("the loud session was over before the approvals were")
-    return _percentiles(json.loads(text))
+    return percentiles(json.loads(text))
 
 
 async def idle_sessions(side: Any, options: Options) -> dict[str, float]:
@@ -171,16 +167,7 @@ async def start_many(side: Any, options: Options) -> dict[str, float]:
 
     start = time.process_time()
     await asyncio.gather(*(one() for _ in range(options["sessions"])))
-    return {**_percentiles(times), "cpu_s": time.process_time() - start}
-
-
-def _percentiles(times: list[float]) -> dict[str, float]:
-    ordered = sorted(times)
-    return {
-        "p50_us": ordered[len(ordered) // 2],
-        "p99_us": ordered[int(len(ordered) * 0.99)],
-        "max_us": ordered[-1],
-    }
+    return {**percentiles(times), "cpu_s": time.process_time() - start}
 
 
 WORK: dict[str, Callable[[Any, Options], Any]] = {
