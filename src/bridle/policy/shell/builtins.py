@@ -1,0 +1,110 @@
+"""What a shell does itself with words that it evaluates: only plain uses of it are judged.
+
+An index in a name (`read 'a[$(id)]'`) and, in zsh, any number that is asked for, is evaluated, and
+runs the commands in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from .script import Unclear, Word
+from .tables import SAFE_VARIABLES, SET_OPTIONS
+
+Check = Callable[[Sequence[Word]], None]
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_READ_OPTION = re.compile(r"-[ers]+|-[dnNtu][0-9]*")
+#: Of a format only what takes text: zsh evaluates what is given for a number.
+_FORMAT = re.compile(r"(?:[^%]|%[-0-9.]*[sb%])*")
+_TEXT_TESTS = frozenset(("=", "==", "!=", "<", ">", "-nt", "-ot", "-ef"))
+_NUMBER_TESTS = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
+_NAME_TESTS = frozenset(("-v", "-R"))
+
+
+def is_safe_variable(name: str) -> bool:
+    """Whether a script may set it: its own (in lower case), or one that only words depend on."""
+    if name in SAFE_VARIABLES:
+        return True
+    return name == name.lower() and not name.endswith("_proxy") and name not in ("path", "fpath")
+
+
+def _check_name(name: str) -> None:
+    if not _IDENTIFIER.fullmatch(name):
+        raise Unclear("a name that is evaluated")
+    if not is_safe_variable(name):
+        raise Unclear(f"it sets {name}, which can change what programs do")
+
+
+def _read(words: Sequence[Word]) -> None:
+    for word in words[1:]:
+        if word.value is None:
+            raise Unclear("`read` with words that are not known")
+        if not _READ_OPTION.fullmatch(word.value):
+            _check_name(word.value)
+
+
+def _export(words: Sequence[Word]) -> None:
+    """Like assignments, without any options."""
+    for word in words[1:]:
+        if word.value is None:
+            raise Unclear("a variable is set to what is not known")
+        _check_name(word.value.partition("=")[0])
+
+
+def _test(words: Sequence[Word]) -> None:
+    args = list(words[1:])
+    if words[0].value == "[" and args and args[-1].value == "]":
+        args.pop()
+    while args and args[0].value == "!":
+        del args[0]
+    if any(word.value is None and not word.is_one for word in args):
+        raise Unclear("a test of words that are not known")
+    values = [word.value for word in args]
+    if any(value in _NAME_TESTS for value in values):
+        raise Unclear("a test that evaluates a name")
+    match values:
+        case [] | [_]:
+            return
+        case [str(), _]:
+            return
+        case [_, str() as operator, _] if operator in _TEXT_TESTS:
+            return
+        case [str() as left, str() as operator, str() as right]:
+            if operator in _NUMBER_TESTS and left.isdigit() and right.isdigit():
+                return
+    raise Unclear("a test that may evaluate what it is given")
+
+
+def _printf(words: Sequence[Word]) -> None:
+    given = words[1].value if len(words) > 1 else None
+    if given is None or given.startswith("-") or not _FORMAT.fullmatch(given):
+        raise Unclear("`printf` that may set a variable or evaluate a number")
+
+
+def _set(words: Sequence[Word]) -> None:
+    if len(words) == 1 or any(word.value not in SET_OPTIONS for word in words[1:]):
+        raise Unclear("`set` of something that can change what commands mean")
+
+
+def _number(words: Sequence[Word]) -> None:
+    if any(not (word.value or "").isdigit() for word in words[1:]):
+        raise Unclear(f"`{words[0].value}` with something that may be evaluated")
+
+
+CHECKS: dict[str, Check] = {
+    "[": _test,
+    "break": _number,
+    "continue": _number,
+    "exit": _number,
+    "export": _export,
+    "local": _export,
+    "printf": _printf,
+    "read": _read,
+    "return": _number,
+    "set": _set,
+    "shift": _number,
+    "test": _test,
+    "wait": _number,
+}

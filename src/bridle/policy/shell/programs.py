@@ -1,0 +1,264 @@
+"""Which programs a simple command runs: wrappers are looked through, shells are read.
+
+    timeout 5 sh -c 'npm test | tee log'   ->   timeout …, sh …, npm test, tee log
+
+Owns the tables of wrappers and of what the shell itself does; rules are matched elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from .builtins import CHECKS, is_safe_variable
+from .reader import read_script
+from .script import Redirect, Simple, Unclear, Word
+from .tables import (
+    EXECUTES,
+    GIT_QUIET,
+    GIT_VALUED,
+    OPAQUE,
+    PRINTS,
+    SHELL_FLAGS,
+    SHELLS,
+    SILENT,
+    WRAPPERS,
+    Wrapper,
+)
+
+Argv = tuple[str | None, ...]
+
+
+class Program(Struct, frozen=True):
+    """A program that would run, with the words that are known of it; None is any number of words.
+
+    `inner` are those that it runs itself. `is_clear`: it does no more than running them, so that
+    it needs no rule of its own. A rule that names more than `reach` words of it also covers what
+    is inside.
+    """
+
+    argv: Argv
+    words: tuple[Word, ...] = ()
+    inner: tuple[Program, ...] = ()
+    is_clear: bool = False
+    reach: int = 0
+    repeats: bool = False
+
+    @property
+    def name(self) -> str:
+        return base_name(self.argv[0] or "")
+
+
+class Commands(Struct):
+    """What a whole script would run and open; `unclear` says what of it is not known."""
+
+    programs: list[Program]
+    redirects: list[Redirect]
+    unclear: str = ""
+
+
+MAX_SHELLS = 4
+
+_BUNCH = re.compile(r"[-+][a-zA-Z]+")
+
+
+def base_name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def read_commands(text: str, *, shells: int = 0, is_posix: bool = False) -> Commands:
+    """What a script would run. Never raises: what is not known is told in `unclear`."""
+    found = Commands([], [])
+    try:
+        simples = read_script(text, is_posix=is_posix)
+    except Unclear as error:
+        found.unclear = str(error)
+        return found
+    for simple in simples:
+        found.redirects += simple.redirects
+        try:
+            _check_assigns(simple)
+            if simple.words:
+                found.programs.append(_program(simple.words, simple.repeats, found, shells))
+        except Unclear as error:
+            found.unclear = found.unclear or str(error)
+    return found
+
+
+def _check_assigns(simple: Simple) -> None:
+    for assign in simple.assigns:
+        if not is_safe_variable(assign.name):
+            raise Unclear(f"it sets {assign.name}, which can change what programs do")
+
+
+def _program(words: tuple[Word, ...], repeats: bool, found: Commands, shells: int) -> Program:
+    name = words[0].value
+    if not name or name[0] in "%=" or any(char.isspace() for char in name):
+        raise Unclear("a command whose name is not known")
+    argv = tuple(word.value for word in words)
+    base = base_name(name)
+    if base in OPAQUE:
+        raise Unclear(f"`{base}` can run or change anything")
+    inner: tuple[Program, ...] = ()
+    if base in SHELLS:
+        return _shell(argv, words, found, shells)
+    if base in WRAPPERS:
+        return _wrapped(WRAPPERS[base], argv, words, repeats, found, shells)
+    if base == "find":
+        inner = _found(argv, words, repeats, found, shells)
+    elif base == "git":
+        return _git(argv, words)
+    elif base in CHECKS:
+        CHECKS[base](words)
+    return Program(argv, words, inner, is_clear=name in SILENT, repeats=repeats)
+
+
+# --- wrappers
+
+
+def _wrapped(
+    wrapper: Wrapper,
+    argv: Argv,
+    words: tuple[Word, ...],
+    repeats: bool,
+    found: Commands,
+    shells: int,
+) -> Program:
+    base = base_name(argv[0] or "")
+    if base == "command" and argv[1:2] in (("-v",), ("-V",)):
+        return Program(argv, words, is_clear=True)
+    at, replaced = _options(wrapper, argv, base)
+    at += wrapper.leading
+    while wrapper.assigns and at < len(argv) and "=" in (word := argv[at] or ""):
+        if not is_safe_variable(word.partition("=")[0]):
+            raise Unclear(f"it sets {word.partition('=')[0]}, which can change what programs do")
+        at += 1
+    if None in argv[:at]:
+        raise Unclear(f"the options of `{base}` are not known")
+    if at >= len(argv):
+        return Program(argv, words, is_clear=base != "env")
+    rest = words[at:]
+    if wrapper.appends:
+        rest = (*(_replaced(word, replaced) for word in rest), Word(None))
+    inner = _program(rest, repeats, found, shells)
+    return Program(argv, words, (inner,), wrapper.is_clear, at, repeats)
+
+
+def _replaced(word: Word, mark: str) -> Word:
+    """xargs -I: a word with the mark in it is not known."""
+    return Word(None) if mark and word.value and mark in word.value else word
+
+
+def _options(wrapper: Wrapper, argv: Argv, base: str) -> tuple[int, str]:
+    """Where the wrapper's own options end, and what xargs is to replace."""
+    at, replaced = 1, ""
+    while at < len(argv):
+        word = argv[at]
+        if word is None:
+            raise Unclear(f"the options of `{base}` are not known")
+        if word == "--":
+            return at + 1, replaced
+        if not word.startswith("-") or (word == "-" and word not in wrapper.flags):
+            break
+        name, value = _split_option(word)
+        if word in wrapper.flags or (base == "nice" and word[1:].isdigit()):
+            at += 1
+        elif name in wrapper.valued:
+            if not value and (name == word):
+                at += 1
+                value = argv[at] if at < len(argv) else None
+            if name in ("-I", "--replace"):
+                replaced = value or "{}"
+            at += 1
+        elif not word.startswith("--") and all(f"-{char}" in wrapper.flags for char in word[1:]):
+            at += 1
+        else:
+            raise Unclear(f"`{base}` with the option {word}")
+    return at, replaced
+
+
+def _split_option(word: str) -> tuple[str, str | None]:
+    if word.startswith("--"):
+        name, _, value = word.partition("=")
+        return name, value
+    return word[:2], word[2:]
+
+
+# --- programs that run others
+
+
+def _shell(argv: Argv, words: tuple[Word, ...], found: Commands, shells: int) -> Program:
+    """`sh -c 'script'` is read; a script's file is a program like any other."""
+    at, reads = 1, False
+    while at < len(argv):
+        word = argv[at]
+        if word is None:
+            raise Unclear("a shell whose options are not known")
+        if _BUNCH.fullmatch(word):
+            reads = reads or (word[0] == "-" and "c" in word)
+            if "s" in word or "o" in word or "O" in word or "i" in word:
+                raise Unclear(f"a shell with the option {word}")
+        elif word not in SHELL_FLAGS:
+            break
+        at += 1
+    if at >= len(argv):
+        raise Unclear("a shell that reads its commands from elsewhere")
+    if not reads:
+        return Program(argv, words)
+    script = argv[at]
+    if script is None or shells >= MAX_SHELLS:
+        raise Unclear("a shell whose commands are not known")
+    is_posix = base_name(argv[0] or "") not in ("bash", "zsh")
+    inner = read_commands(script, shells=shells + 1, is_posix=is_posix)
+    found.redirects += inner.redirects
+    found.unclear = found.unclear or inner.unclear
+    return Program(argv, words, tuple(inner.programs), is_clear=True)
+
+
+def _found(
+    argv: Argv, words: tuple[Word, ...], repeats: bool, found: Commands, shells: int
+) -> tuple[Program, ...]:
+    """What `find` runs on what it finds."""
+    inner: list[Program] = []
+    at = 1
+    while at < len(argv):
+        word = argv[at]
+        if word is None and words[at].pattern is None:
+            raise Unclear("`find` with words that are not known")
+        if word in PRINTS:
+            raise Unclear(f"`find` with {word}, which writes a file")
+        at += 1
+        if word == "-delete":
+            inner.append(Program(("rm", None)))
+        elif word in EXECUTES:
+            end = at
+            while end < len(argv) and argv[end] not in (";", "+"):
+                end += 1
+            if end == at or end == len(argv):
+                raise Unclear(f"`find` with {word} and no command")
+            inner.append(
+                _program(tuple(_replaced(w, "{}") for w in words[at:end]), repeats, found, shells)
+            )
+            at = end + 1
+    return tuple(inner)
+
+
+def _git(argv: Argv, words: tuple[Word, ...]) -> Program:
+    """git's own options are looked through: `git -C x push` is a `git push` too."""
+    at, reach = 1, 0
+    while at < len(argv):
+        word = argv[at]
+        if word is None:
+            raise Unclear("`git` with a command that is not known")
+        if not word.startswith("-"):
+            break
+        if word not in GIT_QUIET:
+            at += word in GIT_VALUED
+            reach = at
+        at += 1
+    if at == 1 or at >= len(argv):
+        return Program(argv, words)
+    inner = Program((argv[0], *argv[at:]), (words[0], *words[at:]))
+    # With options that may change what is run, a rule must name these to allow it.
+    return Program(argv, words, (inner,), is_clear=not reach, reach=reach)

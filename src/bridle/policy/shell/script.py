@@ -1,0 +1,55 @@
+"""What a shell script would do, as far as it is known: plain data.
+
+A script is read as a flat list of its simple commands, wherever they stand: in a pipe, a loop, a
+function's body or a substitution. Whether one of them really runs does not matter to a policy.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Unclear(Exception):
+    """Text that is not read, and why. Never an error of the user: somebody is asked instead."""
+
+
+class Word(Struct, frozen=True):
+    """A word of a command, after the shell has removed its quotes.
+
+    `value` is None where it can't be known (variables, substitutions, globs, braces): it may then
+    be any number of words, unless `is_one`.
+    """
+
+    value: str | None
+    #: Whether it was written without any quotes: only then it may be a keyword.
+    is_bare: bool = True
+    #: The text with its globs, where globs are all that is unknown.
+    pattern: str | None = None
+    #: Whether it begins with a `~` that the shell expands.
+    is_home: bool = False
+    is_one: bool = False
+
+
+UNKNOWN = Word(None, is_bare=False)
+ONE_UNKNOWN = Word(None, is_bare=False, is_one=True)
+
+
+class Assign(Struct, frozen=True):
+    name: str
+    value: Word
+
+
+class Redirect(Struct, frozen=True):
+    """A file that is opened. Copies of descriptors are none."""
+
+    target: Word
+    writes: bool
+
+
+class Simple(Struct, frozen=True):
+    """A simple command. `repeats`: it stands in a loop or a function, so it may run again."""
+
+    words: tuple[Word, ...] = ()
+    assigns: tuple[Assign, ...] = ()
+    redirects: tuple[Redirect, ...] = ()
+    repeats: bool = False

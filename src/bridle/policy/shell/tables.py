@@ -1,0 +1,90 @@
+"""What is known of programs that run other programs, and of what a shell does itself. Tables."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+class Wrapper(Struct, frozen=True):
+    """How a wrapper's own options are read: those alone, those with a value, words before."""
+
+    flags: frozenset[str] = frozenset()
+    valued: frozenset[str] = frozenset()
+    leading: int = 0
+    assigns: bool = False
+    is_clear: bool = True
+    appends: bool = False
+
+
+def _wrapper(flags: str = "", valued: str = "", leading: int = 0, **more: bool) -> Wrapper:
+    return Wrapper(_words(flags), _words(valued), leading, **more)
+
+
+WRAPPERS = {
+    "builtin": _wrapper(),
+    "busybox": _wrapper(),
+    "caffeinate": _wrapper("-d -i -m -s -u", "-t -w"),
+    "chronic": _wrapper(),
+    "command": _wrapper("-p"),
+    "doas": _wrapper("-n", "-u", is_clear=False),
+    "env": _wrapper("-i --ignore-environment -", "-u --unset", assigns=True),
+    "exec": _wrapper("-c -l", "-a"),
+    "ionice": _wrapper("-t", "-c -n --class --classdata"),
+    "nice": _wrapper("", "-n --adjustment"),
+    "nocorrect": _wrapper(),
+    "noglob": _wrapper(),
+    "nohup": _wrapper(),
+    "setsid": _wrapper("-c -f -w --ctty --fork --wait"),
+    "stdbuf": _wrapper("", "-i -o -e --input --output --error"),
+    "sudo": _wrapper("-n -E -H -b -k -S", "-u -g --user --group", assigns=True, is_clear=False),
+    "time": _wrapper("-p -v --verbose --portability"),
+    "timeout": _wrapper(
+        "-v --verbose --foreground --preserve-status", "-k -s --kill-after --signal", 1
+    ),
+    "unbuffer": _wrapper(),
+    "xargs": _wrapper(
+        "-0 -r -t -x --null --no-run-if-empty --verbose --exit",
+        "-n -P -L -d -s -E -I -a --max-args --max-procs --max-lines --delimiter --max-chars"
+        " --arg-file --replace",
+        appends=True,
+    ),
+}
+
+#: What runs other commands in ways that are not judged, or changes what commands mean.
+OPAQUE = _words(
+    """. - alias at autoload batch bind chroot compgen complete compopt coproc crontab declare
+    disable disown emulate enable entr eval fc flock foreach functions getopts hash history integer jobs let
+    ltrace mapfile nsenter parallel print r readarray readonly repeat runuser sched screen script
+    select setopt shopt source strace su systemd-run tmux trap typeset ulimit unalias unfunction unhash unset
+    unsetopt unshare vared watch zargs zcompile zle zmodload zsh-newuser-install"""
+)
+SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "rbash"))
+SHELL_FLAGS = frozenset(("--login", "--noprofile", "--norc", "--posix", "--"))
+
+EXECUTES = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+PRINTS = frozenset(("-fprint", "-fprint0", "-fprintf", "-fls"))
+#: Options of git before its command: those that change nothing, and those that can change which
+#: programs it runs or in which repository.
+GIT_QUIET = frozenset(
+    ("--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects")
+)
+GIT_VALUED = frozenset(("-c", "-C", "--git-dir", "--work-tree", "--namespace", "--config-env"))
+
+#: Variables that no program takes for the name of another, for a path or for its options.
+SAFE_VARIABLES = _words(
+    """CGO_ENABLED CI CLICOLOR COLUMNS COLOR DEBUG FORCE_COLOR GOARCH GOOS LANG LANGUAGE LC_ALL
+    LC_CTYPE LC_MESSAGES LINES NODE_ENV NO_COLOR PYTHONDONTWRITEBYTECODE PYTHONHASHSEED
+    PYTHONUNBUFFERED RAILS_ENV RUST_BACKTRACE RUST_LOG TERM TZ VERBOSE"""
+)
+
+
+#: What only the shell itself feels: needs no rule beside a command that has one.
+SILENT = _words(
+    ": true false exit return break continue shift wait test [ read export local set pwd"
+)
+#: Options of `set` that change no command's meaning.
+SET_OPTIONS = _words("-e -u -x -eu -ex -ux -eux -euo -eo -uo -o pipefail +e +x")

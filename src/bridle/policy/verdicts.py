@@ -1,0 +1,77 @@
+"""What is asked of a policy, and what it says. Owns the words; judging is `judge`'s work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+Behavior: TypeAlias = Literal["allow", "ask", "deny"]
+
+
+class Call(Struct, frozen=True):
+    """A tool call that is about to be made. `mode` is the CLI's permission mode, where it tells."""
+
+    tool: str
+    input: Mapping[str, Any]
+    mode: str | None = None
+
+
+def _as_written(path: str) -> str:
+    return path
+
+
+class Ground(Struct, frozen=True, kw_only=True):
+    """Where an agent stands: what its paths mean, and what it must not touch unseen.
+
+    `resolve` gives a path without its symbolic links, and must not fail for one that does not
+    exist. It is given, because a policy does no I/O of its own.
+    """
+
+    folder: str
+    home: str = "/"
+    resolve: Callable[[str], str] = _as_written
+    #: Folders that the agent may edit beside its own.
+    also: tuple[str, ...] = ()
+    #: Where the CLI keeps its own settings and plans; `home`/.claude where it is not told.
+    claude_home: str = ""
+    #: Bridle's own home, and the addresses ("127.0.0.1:8123", a socket's path) of its server.
+    bridle_home: str = ""
+    addresses: tuple[str, ...] = ()
+    #: Files that only a person may change, such as the policy that is in force.
+    guarded: tuple[str, ...] = ()
+    #: Whether file names that differ only in case are the same file.
+    ignores_case: bool = False
+
+
+class Allowed(Struct, frozen=True, tag="allow"):
+    """It may run. `rule` allows it (a rule, or a preset), `source` is where that is written."""
+
+    rule: str
+    source: str = ""
+    because: str = ""
+
+
+class Denied(Struct, frozen=True, tag="deny"):
+    """It must not run; `because` is what the model is told."""
+
+    rule: str
+    source: str = ""
+    because: str = ""
+
+
+class Asked(Struct, frozen=True, tag="ask"):
+    """Somebody must say. `guard` names what the laundering guard has seen: then only a person may.
+
+    `notes` are what whoever is asked should know.
+    """
+
+    because: str
+    rule: str = ""
+    source: str = ""
+    guard: str = ""
+    notes: tuple[str, ...] = ()
+
+
+Verdict: TypeAlias = Allowed | Denied | Asked
