@@ -56,11 +56,12 @@ WRAPPERS = {
 
 #: What runs other commands in ways that are not judged, or changes what commands mean.
 OPAQUE = _words(
-    """. - alias at autoload batch bind chroot compgen complete compopt coproc crontab declare
-    disable disown emulate enable entr eval fc flock foreach functions getopts hash history integer jobs let
-    ltrace mapfile nsenter parallel print r readarray readonly repeat runuser sched screen script
-    select setopt shopt source strace su systemd-run tmux trap typeset ulimit unalias unfunction unhash unset
-    unsetopt unshare vared watch zargs zcompile zle zmodload zsh-newuser-install"""
+    """- . alias at autoload batch bind chroot compgen complete compopt coproc crontab
+    declare disable disown emulate enable entr eval fc flock foreach functions getopts hash
+    history integer jobs let ltrace mapfile nsenter parallel print r readarray readonly
+    repeat runuser sched screen script select setopt shopt source strace su systemd-run tmux
+    trap typeset ulimit unalias unfunction unhash unset unsetopt unshare vared watch zargs
+    zcompile zle zmodload zsh-newuser-install"""
 )
 SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "rbash"))
 SHELL_FLAGS = frozenset(("--login", "--noprofile", "--norc", "--posix", "--"))

@@ -170,6 +170,7 @@ class WordReader:
 
     def _dollar(self, parts: _Parts, *, is_quoted: bool) -> None:
         following = self.peek(1)
+        all_words = self.text.startswith(("$@", "${@"), self.at)
         if following == "(":
             self._parenthesis()
         elif following == "{":
@@ -188,7 +189,7 @@ class WordReader:
         else:
             raise Unclear("a `$` before something unusual")
         # `"$@"` is any number of words, with its quotes too.
-        parts.unknown(is_one=is_quoted and following not in "@{")
+        parts.unknown(is_one=is_quoted and not all_words)
         if self.peek() == "[" and following != "(":
             raise Unclear("an expansion with an index")
 
