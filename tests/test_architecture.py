@@ -36,7 +36,7 @@ BELOW_SUPERVISOR = {
 }
 #: What each package may import of ours, beside itself, errors and ids.
 LAYERS: dict[str, set[str]] = {
-    "__init__": {"protocol", "process", "session"},
+    "__init__": {"protocol", "process", "policy", "session"},
     "errors": set(),
     "ids": set(),
     "config": set(),
@@ -65,10 +65,13 @@ PURE_IMPORTS = {
     "dataclasses",
     "enum",
     "functools",
+    "hashlib",
     "itertools",
     "math",
     "msgspec",
+    "posixpath",
     "re",
+    "tomllib",
     "types",
     "typing",
 }

@@ -41,6 +41,10 @@
     │       ├── JournalInUse           another process has it
     │       ├── JournalTooNew          a newer Bridle has written it
     │       └── JournalCorrupt         the file is damaged, or is no journal
+    ├── PolicyError                    a policy that can't be used; nothing of it is in force
+    │   ├── InvalidRule                a rule that says nothing, or not what was meant
+    │   └── InvalidPolicy              a file with a mistake in it: which file, line, and why
+    ├── ApprovalError                  its branch is in `bridle.approvals.errors`
     └── KitError                       the testing kit was given something it can't work with
         ├── InvalidScript              a scenario, model script or recording with a mistake in it
         ├── PortInUse
@@ -358,6 +362,30 @@ class JournalTooNew(JournalUnusable):
 
 class JournalCorrupt(JournalUnusable):
     """The journal's file is damaged, or is something else."""
+
+
+class PolicyError(BridleError):
+    """A policy can't be used."""
+
+
+class InvalidRule(PolicyError):
+    """A rule that says nothing, or not what was meant."""
+
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(f"{rule!r} is no rule: {reason}")
+        self.rule = rule
+        self.reason = reason
+
+
+class InvalidPolicy(PolicyError):
+    """A policy file with a mistake in it."""
+
+    def __init__(self, source: str, line: int | None, reason: str) -> None:
+        where = f"{source}:{line}" if line else source
+        super().__init__(f"{where}: {reason}")
+        self.source = source
+        self.line = line
+        self.reason = reason
 
 
 class KitError(BridleError):

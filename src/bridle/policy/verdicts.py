@@ -11,11 +11,16 @@ Behavior: TypeAlias = Literal["allow", "ask", "deny"]
 
 
 class Call(Struct, frozen=True):
-    """A tool call that is about to be made. `mode` is the CLI's permission mode, where it tells."""
+    """A tool call that is about to be made.
+
+    `mode` is the CLI's permission mode and `cwd` the folder in which its shell is now, where it
+    tells them.
+    """
 
     tool: str
     input: Mapping[str, Any]
     mode: str | None = None
+    cwd: str = ""
 
 
 def _as_written(path: str) -> str:

@@ -1,0 +1,71 @@
+"""A policy's rules, ready for one agent: by what they do and by tool, with their paths bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from .commands import CommandPattern
+from .paths import BoundPattern, PathPattern
+from .rules import Rule
+from .tools import SHELL
+from .verdicts import Behavior, Ground
+
+CommandRule: TypeAlias = tuple[Rule, CommandPattern]
+
+
+class BoundRules:
+    """Finds the rules that may speak of a call without looking at all of them."""
+
+    def __init__(self, rules: Iterable[Rule], ground: Ground) -> None:
+        self._rules = tuple(rules)
+        self._about: dict[tuple[Behavior, str], tuple[Rule, ...]] = {}
+        self._paths = {
+            rule: rule.pattern.bind(ground, covers_below=rule.behavior != "allow")
+            for rule in self._rules
+            if isinstance(rule.pattern, PathPattern)
+        }
+        self._exact: dict[tuple[Behavior, str], Rule] = {}
+        self._named: dict[tuple[Behavior, str], list[CommandRule]] = {}
+        self._unnamed: dict[Behavior, list[CommandRule]] = {"allow": [], "ask": [], "deny": []}
+        for rule in self._rules:
+            if rule.tool == SHELL and isinstance(rule.pattern, CommandPattern):
+                self._add_command(rule, rule.pattern)
+
+    def _add_command(self, rule: Rule, pattern: CommandPattern) -> None:
+        if pattern.is_exact:
+            self._exact.setdefault((rule.behavior, pattern.text.strip()), rule)
+        if pattern.name is None:
+            self._unnamed[rule.behavior].append((rule, pattern))
+        else:
+            self._named.setdefault((rule.behavior, pattern.name), []).append((rule, pattern))
+
+    def about(self, behavior: Behavior, tool: str) -> tuple[Rule, ...]:
+        """The rules of this kind that speak of a tool."""
+        found = self._about.get((behavior, tool))
+        if found is None:
+            mine = (rule for rule in self._rules if rule.behavior == behavior)
+            found = tuple(rule for rule in mine if rule.is_for(tool))
+            if len(self._about) < 500:  # names of tools are the model's words
+                self._about[behavior, tool] = found
+        return found
+
+    def path(self, rule: Rule) -> BoundPattern:
+        return self._paths[rule]
+
+    def whole_shell(self, behavior: Behavior) -> Rule | None:
+        """A rule for all commands."""
+        for rule in self.about(behavior, SHELL):
+            if rule.pattern is None:
+                return rule
+        return None
+
+    def exact(self, behavior: Behavior, command: str) -> Rule | None:
+        """A rule that is this very text."""
+        return self._exact.get((behavior, command.strip()))
+
+    def commands(self, behavior: Behavior, *names: str) -> Iterator[CommandRule]:
+        """The rules for commands of one of these names, and those that name none."""
+        for name in names:
+            yield from self._named.get((behavior, name), ())
+        yield from self._unnamed[behavior]

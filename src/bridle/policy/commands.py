@@ -1,0 +1,134 @@
+"""Patterns for commands: the content of a `Bash(…)` rule, matched word by word.
+
+    npm run test:*     npm run test, and whatever follows
+    git diff *         the same, with another spelling
+    git * main         any words between
+    npm run build      exactly that
+
+By words and not by text, so that quotes can't make one command look like another.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from ..errors import InvalidRule
+from .shell.programs import Argv, base_name
+
+_TOKEN = re.compile(r"""'([^']*)'|"([^"]*)"|([^\s'"]+)""")
+
+
+class CommandPattern:
+    """A pattern for one program's words."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        body = text.strip()
+        if not body:
+            raise InvalidRule(text, "the command is empty")
+        self.is_open = False
+        if body.endswith(":*"):
+            body, self.is_open = body[:-2], True
+        self.tokens = _tokens(body)
+        if ":*" in body and not self.is_open:
+            raise InvalidRule(text, "`:*` can only stand at the end")
+        if self.tokens and self.tokens[-1] == "*" and len(self.tokens) > 1:
+            self.tokens, self.is_open = self.tokens[:-1], True
+        elif self.tokens and self.tokens[-1].endswith("*") and not self.is_open:
+            self.is_open = True
+        if not self.tokens:
+            raise InvalidRule(text, "the command is empty")
+        self._words = tuple(self.tokens)
+        self.is_exact = not self.is_open and not any("*" in token for token in self.tokens)
+        #: The program that it is for, where it names one.
+        self.name = self.tokens[0] if "*" not in self.tokens[0] else None
+        #: How many words it names before its first wildcard.
+        wild = (at for at, token in enumerate(self.tokens) if "*" in token)
+        self.fixed = next(wild, len(self.tokens))
+
+    def matches(self, argv: Argv) -> bool:
+        """Whether all of these words are surely matched."""
+        count = len(self.tokens)
+        if self.fixed == count:
+            return argv[:count] == self._words and (self.is_open or len(argv) == count)
+        return _meets(self.tokens, argv, is_open=self.is_open, in_doubt=False)
+
+    def may_match(self, argv: Argv) -> bool:
+        """Whether they could be, if the unknown ones were what they might be.
+
+        The program may be named by its path.
+        """
+        base = (base_name(argv[0] or ""), *argv[1:])
+        return any(
+            _meets(self.tokens, words, is_open=self.is_open, in_doubt=True)
+            for words in {argv, base}
+        )
+
+    def surely_matches(self, argv: Argv) -> bool:
+        base = (base_name(argv[0] or ""), *argv[1:])
+        return self.matches(argv) or self.matches(base)
+
+
+def _tokens(body: str) -> list[str]:
+    tokens, at = [], 0
+    for found in re.finditer(rf"\s*({_TOKEN.pattern})", body):
+        if found.start() != at:
+            break
+        at = found.end()
+        tokens.append(next(group for group in found.groups()[1:] if group is not None))
+    if body[at:].strip():
+        raise InvalidRule(body, "a quote that is not closed")
+    return tokens
+
+
+def _meets(tokens: list[str], argv: Argv, *, is_open: bool, in_doubt: bool) -> bool:
+    """Whether the words fit. An unknown one fits only wildcards; or, in doubt, anything."""
+    states = {0}
+    for word in argv:
+        states = _step(tokens, states, word, is_open=is_open, in_doubt=in_doubt)
+        if not states:
+            return False
+    done = _closure(tokens, states)
+    if len(tokens) in done:
+        return True
+    # An unknown word may have been several.
+    return in_doubt and None in argv
+
+
+def _step(
+    tokens: list[str], states: set[int], word: str | None, *, is_open: bool, in_doubt: bool
+) -> set[int]:
+    after: set[int] = set()
+    for at in _closure(tokens, states):
+        if at == len(tokens):
+            if is_open or (word is None and in_doubt):
+                after.add(at)
+        elif tokens[at] == "*":
+            after.add(at)
+        elif word is None:
+            if in_doubt:
+                after.update(range(at, len(tokens) + 1))
+        elif _fits(tokens[at], word):
+            after.add(at + 1)
+    return after
+
+
+def _closure(tokens: list[str], states: set[int]) -> set[int]:
+    """A `*` may stand for no word at all."""
+    found = set(states)
+    for at, token in enumerate(tokens):
+        if token == "*" and at in found:
+            found.add(at + 1)
+    return found
+
+
+def _fits(token: str, word: str) -> bool:
+    if "*" not in token:
+        return token == word
+    return _regex(token).fullmatch(word) is not None
+
+
+@lru_cache(1024)
+def _regex(token: str) -> re.Pattern[str]:
+    return re.compile(".*".join(re.escape(part) for part in token.split("*")), re.DOTALL)

@@ -1,0 +1,144 @@
+"""Policies as text: Bridle's own files (TOML) and the `permissions` of Claude's settings (JSON).
+
+    preset = "edits"
+    include = ["team.toml"]       # beside this file
+    allow = ["Bash(npm test:*)"]
+    deny = ["Read(./secrets/**)"]
+
+Owns the format; reading files is whoever's work that gives `read`. A mistake is refused with its
+file and line, and nothing of the policy is then in force.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ..errors import InvalidPolicy, InvalidRule
+from .policy import Policy
+from .presets import NAMES, Preset
+from .rules import Rule, parse_rule
+from .verdicts import Behavior
+
+BEHAVIORS: tuple[Behavior, ...] = ("deny", "ask", "allow")
+KEYS = frozenset(("preset", "include", "guard", *BEHAVIORS))
+MAX_INCLUDES = 50
+
+_TOML_LINE = re.compile(r"\(at line (\d+)")
+
+
+def parse_policy(text: str, source: str, read: Callable[[str], str] | None = None) -> Policy:
+    """A policy from the text of a TOML file. `read` gives the text of files that it includes."""
+    preset: Preset | None = None
+    has_guard = True
+    rules: list[Rule] = []
+    waiting, seen = [(source, text)], {source}
+    while waiting:
+        file, body = waiting.pop(0)
+        table = _table(body, file)
+        preset = preset or _preset(table, body, file)
+        has_guard = has_guard and _guard(table, body, file)
+        rules += _rules(table, body, file)
+        for included in _includes(table, body, file):
+            if included in seen:
+                continue
+            if read is None or len(seen) > MAX_INCLUDES:
+                raise InvalidPolicy(file, _line(body, "include"), f"can't include {included}")
+            seen.add(included)
+            waiting.append((included, _included(read, included, file, body)))
+    return Policy(preset or "ask", has_guard=has_guard, rules=rules)
+
+
+def parse_settings(text: str, source: str) -> list[Rule]:
+    """The rules in one of Claude's settings files."""
+    try:
+        settings = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise InvalidPolicy(source, None, f"it is no JSON: {error}") from error
+    permissions = settings.get("permissions", {}) if isinstance(settings, dict) else None
+    if not isinstance(permissions, dict):
+        raise InvalidPolicy(source, None, "its permissions are no table")
+    return _rules(permissions, text, source)
+
+
+def _table(text: str, source: str) -> Mapping[str, Any]:
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = _TOML_LINE.search(str(error))
+        raise InvalidPolicy(source, int(found[1]) if found else None, str(error)) from error
+    for key in table:
+        if key not in KEYS:
+            known = ", ".join(sorted(KEYS))
+            raise InvalidPolicy(source, _line(text, key), f"no such key {key!r}: use {known}")
+    return table
+
+
+def _preset(table: Mapping[str, Any], text: str, source: str) -> Preset | None:
+    given = table.get("preset")
+    if given is not None and given not in NAMES:
+        reason = f"no preset {given!r}: use {', '.join(NAMES)}"
+        raise InvalidPolicy(source, _line(text, "preset"), reason)
+    return given
+
+
+def _guard(table: Mapping[str, Any], text: str, source: str) -> bool:
+    given = table.get("guard", True)
+    if not isinstance(given, bool):
+        raise InvalidPolicy(source, _line(text, "guard"), "guard is true or false")
+    return given
+
+
+def _includes(table: Mapping[str, Any], text: str, source: str) -> list[str]:
+    given = table.get("include", [])
+    if not isinstance(given, list) or not all(isinstance(one, str) and one for one in given):
+        raise InvalidPolicy(source, _line(text, "include"), "include is a list of files")
+    folder = posixpath.dirname(source)
+    return [posixpath.normpath(posixpath.join(folder, one)) for one in given]
+
+
+def _included(read: Callable[[str], str], file: str, source: str, text: str) -> str:
+    try:
+        return read(file)
+    except (OSError, UnicodeDecodeError) as error:
+        line = _line(text, posixpath.basename(file))
+        raise InvalidPolicy(source, line, f"can't read {file}: {error}") from error
+
+
+def _rules(table: Mapping[str, Any], text: str, source: str) -> list[Rule]:
+    rules: list[Rule] = []
+    for behavior in BEHAVIORS:
+        given = table.get(behavior, [])
+        if not isinstance(given, list):
+            raise InvalidPolicy(source, _line(text, behavior), f"{behavior} is a list of rules")
+        for index, rule in enumerate(given):
+            line = _line_of_rule(text, rule, given[:index].count(rule))
+            try:
+                where = f"{source}:{line}" if line else source
+                rules.append(parse_rule(rule, behavior, where))
+            except InvalidRule as error:
+                raise InvalidPolicy(source, line, str(error)) from error
+    return rules
+
+
+def _line(text: str, word: str) -> int | None:
+    """The first line on which a word stands."""
+    found = re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)
+    return text.count("\n", 0, found.start()) + 1 if found else None
+
+
+def _line_of_rule(text: str, rule: object, skip: int) -> int | None:
+    """The line of a rule: parsers of TOML and JSON do not tell it."""
+    if not isinstance(rule, str):
+        return None
+    forms = {rule, msgspec.json.encode(rule).decode()[1:-1]}
+    either = "|".join(re.escape(f"{quote}{form}{quote}") for form in forms for quote in "\"'")
+    starts = [found.start() for found in re.finditer(either, text)]
+    if not starts:
+        return None
+    return text.count("\n", 0, starts[min(skip, len(starts) - 1)]) + 1

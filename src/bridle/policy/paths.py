@@ -1,0 +1,191 @@
+"""Paths, and patterns for them as in gitignore. What a path means depends on the `Ground`.
+
+A path has two forms: as it is written, with `..` taken away, and as it really is, with symbolic
+links followed. What is denied is denied in either form; what is allowed must be so in both.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from posixpath import normpath
+
+from msgspec import Struct
+
+from ..errors import InvalidRule
+from .verdicts import Ground
+
+_UNCLEAN = re.compile(r"//|/\.|/$")
+_GLOB = re.compile(r"[*?\[]")
+
+
+class Place(Struct, frozen=True):
+    """A path in both forms."""
+
+    written: str
+    real: str
+
+
+def absolute(path: str, cwd: str, home: str) -> str:
+    """With `~` and the working folder put in; `..` and links are left as they are."""
+    if path == "~" or path.startswith("~/"):
+        path = home + path[1:]
+    return path if path.startswith("/") else f"{cwd}/{path}"
+
+
+def place(path: str, cwd: str, ground: Ground) -> Place:
+    whole = absolute(path, cwd, ground.home)
+    written, real = clean(whole), ground.resolve(whole)
+    return Place(written, real if real == written else clean(real))
+
+
+def clean(path: str) -> str:
+    """Without `.`, `..`, doubled and trailing slashes."""
+    if not _UNCLEAN.search(path):
+        return path or "/"
+    path = normpath(path)
+    return path[1:] if path.startswith("//") else path
+
+
+def is_inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder if folder.endswith("/") else f"{folder}/")
+
+
+class Folders:
+    """The folders that an agent may work in."""
+
+    def __init__(self, ground: Ground) -> None:
+        folders = (ground.folder, *ground.also)
+        self._folders = [Place(clean(f), clean(ground.resolve(f))) for f in folders]
+
+    def hold(self, place: Place) -> bool:
+        """Whether it is inside of one of them, in both forms."""
+        return any(
+            is_inside(place.written, folder.written) and is_inside(place.real, folder.real)
+            for folder in self._folders
+        )
+
+
+class PathPattern:
+    """The content of a `Read(…)` or `Edit(…)` rule.
+
+    `//x` begins at the root, `~/x` at home, `/x` and `./x` and `x/y` at the agent's folder; `x`
+    alone is matched at any depth of that folder.
+    """
+
+    def __init__(self, text: str) -> None:
+        if not text.strip() or "\0" in text:
+            raise InvalidRule(text, "the path is empty")
+        if text.startswith("!"):
+            raise InvalidRule(text, "a path can't be negated")
+        self.text = text
+        self._base, rest = _based(text)
+        rest = f"{rest}**" if rest.endswith("/") else rest
+        self._parts = [part for part in rest.split("/") if part not in ("", ".")]
+        if ".." in self._parts:
+            raise InvalidRule(text, "`..` can't be used in a path")
+        if not self._parts and self._base == "folder":
+            self._parts = ["**"]
+
+    def bind(self, ground: Ground, *, covers_below: bool) -> BoundPattern:
+        """The pattern for one agent. `covers_below`: a folder that is matched is so with all that
+        is in it."""
+        bases = {"root": "/", "home": ground.home, "folder": ground.folder}
+        written = clean(bases[self._base])
+        bound = {written, clean(ground.resolve(written))}
+        return BoundPattern(sorted(bound), self._parts, covers_below, ground.ignores_case)
+
+
+def _based(text: str) -> tuple[str, str]:
+    if text.startswith("//"):
+        return "root", text[2:]
+    if text == "~" or text.startswith("~/"):
+        return "home", text[2:]
+    if text.startswith(("/", "./")):
+        return "folder", text.partition("/")[2]
+    return "folder", text if "/" in text.rstrip("/") else f"**/{text}"
+
+
+class BoundPattern:
+    """A pattern that begins at known folders."""
+
+    def __init__(
+        self, bases: list[str], parts: list[str], covers_below: bool, ignores_case: bool
+    ) -> None:
+        self._whole = [[*base.strip("/").split("/"), *parts] for base in bases]
+        flags = re.IGNORECASE if ignores_case else 0
+        below = "(?:/.*)?" if covers_below else ""
+        either = "|".join(_expression(base, parts) for base in bases)
+        self._regex = re.compile(f"(?:{either}){below}", flags | re.DOTALL)
+        self._flags = flags
+
+    def matches(self, path: str) -> bool:
+        return self._regex.fullmatch(path) is not None
+
+    def matches_either(self, place: Place) -> bool:
+        return self.matches(place.written) or self.matches(place.real)
+
+    def matches_both(self, place: Place) -> bool:
+        return self.matches(place.written) and self.matches(place.real)
+
+    def may_match(self, glob: str) -> bool:
+        """Whether some file that a shell's glob stands for could be matched."""
+        parts = glob.strip("/").split("/")
+        return any(_may_meet(parts, whole, self._flags) for whole in self._whole)
+
+    def reaches_below(self, folder: str) -> bool:
+        """Whether something inside of this folder could be matched."""
+        parts = folder.strip("/").split("/")
+        return any(_may_meet([*parts, "**"], whole, self._flags) for whole in self._whole)
+
+
+def _expression(base: str, parts: list[str]) -> str:
+    found = re.escape(base.rstrip("/"))
+    for index, part in enumerate(parts):
+        if part == "**":
+            found += "/.*" if index == len(parts) - 1 else "(?:/.*)?"
+        else:
+            found += "/" + _part(part)
+    return found or "/"
+
+
+@lru_cache(1024)
+def _part(part: str) -> str:
+    """One component: `*` and `?` do not cross a slash."""
+    found, at = "", 0
+    while at < len(part):
+        char = part[at]
+        at += 1
+        if char == "*":
+            found += "[^/]*"
+        elif char == "?":
+            found += "[^/]"
+        elif char == "[" and (end := part.find("]", at + 1)) > 0:
+            inside = part[at:end].replace("\\", "\\\\").replace("[", "\\[")
+            found += f"[^{inside[1:]}]" if inside[0] in "!^" else f"[{inside}]"
+            at = end + 1
+        else:
+            found += re.escape(char)
+    return found
+
+
+def _may_meet(glob: list[str], rule: list[str], flags: int) -> bool:
+    """Whether a path could fit both patterns, component by component; in doubt it could."""
+    for index, part in enumerate(rule):
+        if part == "**" or index >= len(glob):
+            return index < len(glob) or part == "**"
+        if glob[index] == "**":
+            return True
+        if not _part_may_meet(glob[index], part, flags):
+            return False
+    return True
+
+
+def _part_may_meet(glob: str, part: str, flags: int) -> bool:
+    if _GLOB.search(glob) and _GLOB.search(part):
+        return True
+    pattern, text = (glob, part) if _GLOB.search(glob) else (part, glob)
+    try:
+        return re.fullmatch(_part(pattern), text, flags) is not None
+    except re.error:
+        return True

@@ -1,0 +1,92 @@
+"""A policy: rules over a preset. It can be hashed and written down; `on` puts it to work."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from ..errors import InvalidPolicy
+from .presets import NAMES, Preset
+from .rules import Rule, parse_rule
+from .verdicts import Behavior, Ground
+
+if TYPE_CHECKING:
+    from .judge import Judge
+
+
+class RuleText(Struct, frozen=True):
+    """A rule as it is written, and where."""
+
+    behavior: Behavior
+    text: str
+    source: str = ""
+
+
+class Policy:
+    """What an agent may do. Deny beats ask beats allow; of what no rule speaks the preset says.
+
+    `has_guard` False switches the laundering guard off: then a rule may allow what it would see.
+    """
+
+    def __init__(
+        self,
+        preset: Preset = "ask",
+        *,
+        allow: Iterable[str] = (),
+        ask: Iterable[str] = (),
+        deny: Iterable[str] = (),
+        has_guard: bool = True,
+        rules: Iterable[Rule] = (),
+    ) -> None:
+        if preset not in NAMES:
+            raise InvalidPolicy("policy", None, f"no preset {preset!r}: use {', '.join(NAMES)}")
+        self.preset: Preset = preset
+        self.has_guard = has_guard
+        self.rules: tuple[Rule, ...] = (
+            *rules,
+            *_parsed("deny", deny),
+            *_parsed("ask", ask),
+            *_parsed("allow", allow),
+        )
+
+    def with_rules(self, *rules: Rule) -> Policy:
+        """The same with more rules."""
+        return Policy(self.preset, has_guard=self.has_guard, rules=(*self.rules, *rules))
+
+    def without(self, text: str, source: str) -> Policy:
+        """The same without a rule that came from this source."""
+        rules = [rule for rule in self.rules if (rule.text, rule.source) != (text, source)]
+        return Policy(self.preset, has_guard=self.has_guard, rules=rules)
+
+    def with_preset(self, preset: Preset) -> Policy:
+        return Policy(preset, has_guard=self.has_guard, rules=self.rules)
+
+    @property
+    def texts(self) -> tuple[RuleText, ...]:
+        """Its rules as they are written."""
+        return tuple(RuleText(rule.behavior, rule.text, rule.source) for rule in self.rules)
+
+    @property
+    def digest(self) -> str:
+        """What it says, as a hash: two policies that judge the same way by the same words have
+        the same, wherever those are written."""
+        said = sorted({(rule.behavior, rule.text) for rule in self.rules})
+        text = msgspec.json.encode([self.preset, self.has_guard, said])
+        return hashlib.sha256(text).hexdigest()
+
+    def on(self, ground: Ground) -> Judge:
+        """The policy for one agent."""
+        from .judge import Judge  # the judge needs the policy's type
+
+        return Judge(self, ground)
+
+
+def _parsed(behavior: Behavior, texts: Iterable[str]) -> list[Rule]:
+    if isinstance(texts, str):
+        # It would be taken letter by letter.
+        raise InvalidPolicy("policy", None, f"{behavior} is a list: give [{texts!r}]")
+    return [parse_rule(text, behavior, "policy") for text in texts]

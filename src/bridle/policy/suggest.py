@@ -1,0 +1,116 @@
+"""Rules that would allow a call the next time: the narrowest first. What "always" would add."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ..errors import InvalidRule
+from ..protocol.permissions import AddRules, PermissionUpdate
+from .paths import is_inside, place
+from .rules import host_of, parse_rule
+from .shell.programs import read_commands
+from .tools import EDITS, FETCH, NAMED, PLAN, QUESTION, READS, SHELL
+from .verdicts import Call, Ground
+
+#: Programs whose second word says what they do: a rule for all of them would be too wide.
+_WITH_COMMANDS = frozenset(
+    (
+        *("git", "npm", "pnpm", "yarn", "bun", "cargo", "go", "docker", "kubectl", "pip", "uv"),
+        *(
+            "make",
+            "poetry",
+            "gh",
+            "brew",
+            "apt",
+            "systemctl",
+            "dotnet",
+            "mvn",
+            "gradle",
+            "terraform",
+        ),
+    )
+)
+_WORD = re.compile(r"[A-Za-z0-9_.:@/+-]+")
+MAX_TEXT = 2_000
+
+
+def suggest(
+    call: Call, ground: Ground, updates: Iterable[PermissionUpdate | object] = ()
+) -> list[str]:
+    """Candidates, each a rule that is valid and allows this very call; the CLI's own ones last."""
+    found = [*_own(call, ground), *_of_cli(updates)]
+    return [text for text in dict.fromkeys(found) if _is_rule(text)]
+
+
+def _own(call: Call, ground: Ground) -> list[str]:
+    tool = call.tool
+    if tool == SHELL:
+        return _commands(call.input.get("command"))
+    if tool in READS or tool in EDITS:
+        return _paths(call, ground)
+    if tool == FETCH:
+        host = host_of(call.input.get("url"))
+        return [f"{FETCH}(domain:{host})"] if host else []
+    if tool in NAMED:
+        name = call.input.get(NAMED[tool])
+        return [f"{tool}({name})"] if isinstance(name, str) and name else [tool]
+    if tool in (PLAN, QUESTION):
+        return []  # these are for a person each time
+    return [tool]
+
+
+def _commands(command: object) -> list[str]:
+    if not isinstance(command, str) or not command.strip() or len(command) > MAX_TEXT:
+        return []
+    text = command.strip()
+    found = [f"{SHELL}({_escaped(text)})"] if "*" not in text and '"' not in text else []
+    commands = read_commands(text)
+    if commands.unclear or len(commands.programs) != 1:
+        return found
+    words: list[str] = []
+    for word in commands.programs[0].argv[:2]:
+        if word is None or not _WORD.fullmatch(word) or (words and word.startswith("-")):
+            break
+        words.append(word)
+    if words and words[0] in _WITH_COMMANDS and len(words) == 2:
+        found.append(f"{SHELL}({' '.join(words)}:*)")
+    elif words:
+        found.append(f"{SHELL}({words[0]}:*)")
+    return found
+
+
+def _paths(call: Call, ground: Ground) -> list[str]:
+    path = call.input.get(READS.get(call.tool) or EDITS[call.tool])
+    if not isinstance(path, str) or not path or re.search(r"[*?\[\]()\n]", path):
+        return []
+    where = place(path, call.cwd or ground.folder, ground).written
+    tool = "Edit" if call.tool in EDITS else "Read"
+    if is_inside(where, ground.folder) and where != ground.folder:
+        relative = where[len(ground.folder.rstrip("/")) :]
+        folder = relative.rpartition("/")[0]
+        return [f"{tool}({relative})", f"{tool}({folder}/**)"]
+    return [f"{tool}(/{where})", f"{tool}(/{where.rpartition('/')[0]}/**)"]
+
+
+def _of_cli(updates: Iterable[PermissionUpdate | object]) -> list[str]:
+    found = []
+    for update in updates:
+        if isinstance(update, AddRules) and update.behavior == "allow":
+            for rule in update.rules:
+                content = rule.rule_content
+                has_content = isinstance(content, str) and content
+                found.append(f"{rule.tool_name}({content})" if has_content else rule.tool_name)
+    return found
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([()\\])", r"\\\1", text)
+
+
+def _is_rule(text: str) -> bool:
+    try:
+        parse_rule(text, "allow")
+    except InvalidRule:
+        return False
+    return True

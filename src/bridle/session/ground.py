@@ -1,0 +1,61 @@
+"""Where an agent stands, as a policy needs to know it. Owns the looking at the disk for it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+from ..policy.verdicts import Ground
+
+
+def ground_of(
+    folder: str | os.PathLike[str],
+    *,
+    also: tuple[str, ...] = (),
+    claude_home: str = "",
+    bridle_home: str = "",
+    addresses: tuple[str, ...] = (),
+    guarded: tuple[str, ...] = (),
+) -> Ground:
+    """The ground of an agent that works in this folder."""
+    path = str(Path(folder).absolute())
+    return Ground(
+        folder=path,
+        home=str(Path.home()),
+        resolve=_Resolver(path),
+        also=tuple(str(Path(one).absolute()) for one in also),
+        claude_home=claude_home,
+        bridle_home=bridle_home,
+        addresses=addresses,
+        guarded=guarded,
+        ignores_case=sys.platform in ("darwin", "win32"),
+    )
+
+
+class _Resolver:
+    """Follows symbolic links; quick where there are none, which is nearly always.
+
+    Of the agent's own folder it is known where it really is: only what is below is looked at.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._is_real = os.path.realpath(folder) == folder
+        self._below = folder.rstrip("/") + "/"
+
+    def __call__(self, path: str) -> str:
+        if not self._is_real or not path.startswith(self._below) or "/." in path or "//" in path:
+            return os.path.realpath(path)
+        at = len(self._below) - 1
+        while at > 0:
+            at = path.find("/", at + 1)
+            part = path if at < 0 else path[:at]
+            try:
+                if stat.S_ISLNK(os.lstat(part).st_mode):
+                    return os.path.realpath(path)
+            except OSError:
+                return path  # it is not there, so nothing below it is a link
+            except ValueError:
+                return path  # no path at all: it holds a NUL
+        return path
