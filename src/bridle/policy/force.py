@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .judge import Judge
 from .policy import Policy
 from .presets import PRESET_OF_MODE
 from .rules import parse_rule
