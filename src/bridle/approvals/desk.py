@@ -1,0 +1,196 @@
+"""One session's side of approvals: what its gate calls when a tool wants to run.
+
+Owns how a request of the CLI becomes an approval and the approval an answer; does not judge (the
+policy has), and keeps nothing: what waits is the service's. Whatever goes wrong raises, and then
+the gate says no.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from ..errors import BridleError, words_of
+from ..journal import NewEvent
+from ..policy.verdicts import Allowed, Asked, Denied
+from ..protocol.control import CanUseTool, ElicitationAnswer, ElicitationRequest
+from ..protocol.permissions import Decision
+from .answer import answer_of, elicitation_answer_of
+from .events import JUDGED, Judged, sealed
+from .model import ApprovalRequest, Cause, Kind, Outcome
+from .remember import ApplyRule, RememberedRule
+from .service import Approvals
+
+#: The rules that "always" could add for a request, the narrowest first.
+Suggest: TypeAlias = Callable[[CanUseTool], list[str]]
+
+_KINDS: dict[str, Kind] = {"ExitPlanMode": "plan", "AskUserQuestion": "question"}
+
+_log = logging.getLogger(__name__)
+
+
+def _no_suggestions(_: CanUseTool) -> list[str]:
+    return []
+
+
+class Desk:
+    """For one launch of one session. `lineage` are the session's ancestors, root first.
+
+    `apply` is told of rules that are remembered or forgotten while the session runs; `rules` gives
+    those that are in force at its start. Without `expires_in` the service's own limit holds.
+    """
+
+    def __init__(
+        self,
+        approvals: Approvals,
+        *,
+        session: str,
+        launch: str,
+        lineage: tuple[str, ...] = (),
+        folder: str = "",
+        suggest: Suggest = _no_suggestions,
+        apply: ApplyRule | None = None,
+        expires_in: float | None = None,
+    ) -> None:
+        self._approvals = approvals
+        self._lineage = lineage
+        self._folder = folder
+        self._suggest = suggest
+        self._expires_in = expires_in
+        self._is_detached = False
+        remembered = approvals.remembered
+        self._listener = remembered.tell(session, folder, apply) if apply else None
+        self.session = session
+        self.launch = launch
+
+    async def rules(self) -> list[RememberedRule]:
+        """The remembered rules that are in force for this session."""
+        remembered = self._approvals.remembered
+        always = await remembered.always(self._folder)
+        return [*always, *await remembered.of_session(self.session)]
+
+    # --- a call
+
+    def judged(self, request: CanUseTool, verdict: Allowed | Denied) -> Awaitable[None] | None:
+        """A rule has decided. An allow must wait for what this gives, and does not run the tool if
+        that fails; a deny goes out whether it can be stored or not."""
+        try:
+            stored = self._approvals.store(self.session, [self._judgement(request, verdict)])
+        except (BridleError, TypeError, ValueError, OverflowError) as error:
+            if isinstance(verdict, Allowed):
+                raise
+            _log.error("a denied call can't be stored: %s", words_of(error))
+            return None
+        if isinstance(verdict, Allowed):
+            return stored
+        stored.add_done_callback(_log_failure)
+        return None
+
+    async def ask(self, request: CanUseTool, verdict: Asked) -> Decision:
+        """Somebody must say. Asked again for the same call, it is the same approval.
+
+        Cancelled (the CLI took its question back), it withdraws the approval at once.
+        """
+        asking = ApprovalRequest(
+            session=self.session,
+            launch=self.launch,
+            lineage=self._lineage,
+            kind=_KINDS.get(request.tool_name, "tool"),
+            tool=request.tool_name,
+            input=request.input,
+            tool_use_id=request.tool_use_id,
+            agent_id=request.agent_id,
+            suggestions=tuple(self._suggest(request)),
+            blocked_path=request.blocked_path,
+            reason=verdict.because or request.decision_reason or "",
+            rule=verdict.rule,
+            source=verdict.source,
+            notes=tuple(verdict.notes),
+            guard=verdict.guard,
+        )
+        approval = await self._approvals.ask(asking, expires_in=self._expires_in, left=self._left)
+        return answer_of(approval, request.input)
+
+    async def elicit(self, request: ElicitationRequest) -> ElicitationAnswer:
+        """An MCP server wants to know something."""
+        given = {
+            "message": request.message,
+            "mode": request.mode,
+            "url": request.url,
+            "requested_schema": request.requested_schema,
+        }
+        asking = ApprovalRequest(
+            session=self.session,
+            launch=self.launch,
+            lineage=self._lineage,
+            kind="elicitation",
+            tool=request.mcp_server_name,
+            input={name: value for name, value in given.items() if value is not None},
+            tool_use_id=request.elicitation_id,
+            reason=request.title or request.description or "",
+        )
+        approval = await self._approvals.ask(asking, expires_in=self._expires_in, left=self._left)
+        self._approvals.delivered(approval.id)  # there is nothing more to be heard of it
+        return elicitation_answer_of(approval)
+
+    def delivered(self, tool_use_id: str) -> None:
+        """The answer was written to the CLI."""
+        approval_id = self._approvals.of_call(self.session, self.launch, tool_use_id)
+        if approval_id:
+            self._approvals.delivered(approval_id)
+
+    def ran(self, tool_use_id: str) -> None:
+        """The tool ran, well or badly."""
+        approval_id = self._approvals.of_call(self.session, self.launch, tool_use_id)
+        if approval_id:
+            self._approvals.outcome(approval_id, Outcome("ran", self._approvals.clock.now()))
+
+    # --- the session
+
+    def interrupted(self) -> None:
+        """By us: what waits is cancelled at once, not when the CLI says so."""
+        self._cancel("interrupted", lambda _: True)
+
+    def turn_ended(self) -> None:
+        """Nobody waits in the main loop any more; subagents in the background may."""
+        self._cancel("turn ended", lambda agent_id: agent_id is None)
+
+    def ended(self, how: str) -> None:
+        """The process is gone."""
+        self._cancel("process ended", lambda _: True, how)
+        now = self._approvals.clock.now()
+        for approval in self._approvals.unfinished(self.session, self.launch):
+            if approval.status != "pending":
+                self._approvals.outcome(approval.id, Outcome("process died", now, how))
+
+    def detach(self) -> None:
+        """We go, and the agent stays: from now on a cancelled `ask` leaves its approval pending."""
+        self._is_detached = True
+        self._listener = None
+
+    def _cancel(self, cause: Cause, which: Callable[[str | None], bool], words: str = "") -> None:
+        for approval in self._approvals.unfinished(self.session, self.launch):
+            if approval.status == "pending" and which(approval.agent_id):
+                self._approvals.withdraw(approval.id, cause, words)
+
+    def _left(self, approval_id: str) -> None:
+        if not self._is_detached:
+            self._approvals.withdraw(approval_id)
+
+    def _judgement(self, request: CanUseTool, verdict: Allowed | Denied) -> NewEvent:
+        body = Judged(
+            launch=self.launch,
+            tool=request.tool_name,
+            input=request.input,
+            tool_use_id=request.tool_use_id,
+            agent_id=request.agent_id,
+            verdict=verdict,
+        )
+        return sealed(JUDGED, body, self._approvals.clock.now())
+
+
+def _log_failure(stored: asyncio.Future[None]) -> None:
+    if not stored.cancelled() and (error := stored.exception()):
+        _log.error("a denied call can't be stored: %s", words_of(error))

@@ -1,0 +1,139 @@
+"""An approval as the fold of its events, and the view of it that fits into a record. Pure."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from .events import Body, Delivered, Ended, OutcomeSeen
+from .model import (
+    AcceptElicitation,
+    AnswerQuestion,
+    Approval,
+    Approve,
+    ApprovePlan,
+    Cancelled,
+    Choice,
+    Decided,
+    Ending,
+    Expired,
+    Kind,
+    Reject,
+    Requested,
+    Status,
+)
+
+#: A record has at most 256 KB. What is larger than this is cut.
+MAX_RECORD = 192 * 1024
+#: Of each text that is too long so much is kept. (The note at its end is shorter than the slack.)
+KEPT_TEXT, SLACK = 2_000, 100
+KEPT_ITEMS = 50
+KEPT_DEPTH = 6
+
+
+def digest_of(kind: Kind, tool: str, given: dict[str, Any]) -> str:
+    """Of what whoever decides must have seen."""
+    seen = msgspec.json.encode([kind, tool, given], order="deterministic")
+    return sha256(seen).hexdigest()
+
+
+def fold(approval: Approval | None, seq: int, body: Body) -> Approval | None:
+    """The approval after one more event; an event that is in it already changes nothing.
+
+    The first end is the end: one that comes after it in the log changes nothing either.
+    """
+    if isinstance(body, Requested):
+        if approval:
+            return approval
+        facts = {name: getattr(body, name) for name in Requested.__struct_fields__}
+        return Approval(**facts, requested_seq=seq, seq=seq)
+    if approval is None or seq <= approval.seq:
+        return approval
+    match body:
+        case Ended(ending=ending) if approval.ending is None:
+            status = status_after(ending)
+            return replace(approval, status=status, ending=ending, ended_seq=seq, seq=seq)
+        case Delivered(at=at) if approval.delivered is None:
+            return replace(approval, delivered=at, seq=seq)
+        case OutcomeSeen(outcome=outcome) if approval.outcome is None:
+            return replace(approval, outcome=outcome, seq=seq)
+        case _:
+            return replace(approval, seq=seq)
+
+
+def status_after(ending: Ending) -> Status:
+    match ending:
+        case Decided(choice=Reject()):
+            return "denied"
+        case Decided():
+            return "allowed"
+        case Expired():
+            return "timed_out"
+        case Cancelled():
+            return "cancelled"
+
+
+# --- the view for lists and records
+
+
+def view(approval: Approval) -> Approval:
+    """The same where it fits into a record, else with everything long cut short."""
+    if len(msgspec.json.encode(approval)) <= MAX_RECORD:
+        return approval
+    decision = approval.decision
+    ending = approval.ending
+    if decision:
+        ending = replace(decision, choice=_shorter_choice(decision.choice))
+    return replace(
+        approval,
+        input=_shorter(approval.input),
+        reason=_shorter(approval.reason),
+        notes=tuple(_shorter(list(approval.notes))),
+        blocked_path=_shorter(approval.blocked_path),
+        # Half a rule is another rule.
+        suggestions=tuple(s for s in approval.suggestions if len(s) <= KEPT_TEXT)[:KEPT_ITEMS],
+        ending=ending,
+        is_cut=True,
+    )
+
+
+def _shorter_choice(choice: Choice) -> Choice:
+    match choice:
+        case Approve(input=given, message=message):
+            return replace(choice, input=_shorter(given), message=_shorter(message))
+        case ApprovePlan(plan=plan, message=message):
+            return replace(choice, plan=_shorter(plan), message=_shorter(message))
+        case AnswerQuestion(answers=answers):
+            return replace(choice, answers=_shorter(answers))
+        case AcceptElicitation(content=content):
+            return replace(choice, content=_shorter(content))
+        case Reject(message=message):
+            return replace(choice, message=_shorter(message))
+
+
+def _shorter(value: Any) -> Any:
+    """The same value with long texts cut; as the head of its JSON where that is not enough."""
+    cut = _cut(value, KEPT_DEPTH)
+    text = msgspec.json.encode(cut)
+    if len(text) <= MAX_RECORD // 4:
+        return cut
+    head = {"…": _cut(text.decode(), 0)}
+    return head if isinstance(value, dict) else [_cut(text.decode(), 0)]
+
+
+def _cut(value: Any, depth: int) -> Any:
+    match value:
+        case str() if len(value) > KEPT_TEXT + SLACK:
+            return f"{value[:KEPT_TEXT]}… ({len(value) - KEPT_TEXT} more characters)"
+        case dict() | list() if not depth:
+            return _cut(msgspec.json.encode(value).decode(), 0)
+        case dict():
+            shown = list(value.items())[:KEPT_ITEMS]
+            return {_cut(key, 0): _cut(item, depth - 1) for key, item in shown}
+        case list():
+            return [_cut(item, depth - 1) for item in value[:KEPT_ITEMS]]
+        case _:
+            return value

@@ -1,0 +1,336 @@
+"""Approvals: asked, waited for, decided once; by whom it may be, and seen only when stored.
+
+The face of the package. Who may decide is for `standing` to say, the race for the end is the
+`register`'s, records are the `shelf`'s, and what the agent is told is in `answer`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from hashlib import sha256
+
+import msgspec
+
+from ..ids import new_token
+from ..journal import Journal, NewEvent
+from ..journal.owner import Owners
+from .clock import Clock, SystemClock
+from .errors import AlreadyDecided, ApprovalError, ApprovalsClosed, UnknownApproval
+from .events import Delivered, OutcomeSeen
+from .fold import digest_of
+from .model import (
+    Approval,
+    ApprovalRequest,
+    Cancelled,
+    Cause,
+    Choice,
+    Decided,
+    Decider,
+    Outcome,
+    Requested,
+    Status,
+)
+from .pending import Pending
+from .register import Register
+from .remember import Remembered, rule_of
+from .shelf import Shelf
+from .standing import RuleCheck, check_choice, check_rule, check_standing
+from .watch import ApprovalWatch
+
+
+@asynccontextmanager
+async def open_approvals(
+    journal: Journal,
+    *,
+    clock: Clock | None = None,
+    owners: Owners | None = None,
+    check: RuleCheck | None = None,
+    expires_in: float | None = None,
+) -> AsyncIterator[Approvals]:
+    """The approvals of a journal, with those that were pending when it was last closed.
+
+    `check` raises for what is no rule; without it nothing can be remembered. `owners` are those
+    through which others write to the sessions' streams. `expires_in` are seconds; None is never.
+    """
+    approvals = Approvals(
+        journal, clock or SystemClock(), owners or Owners(journal.log), check, expires_in
+    )
+    try:
+        await approvals.start()
+        yield approvals
+    finally:
+        await approvals.aclose()
+
+
+class Approvals:
+    """Belongs to the journal's event loop. Made by `open_approvals`."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        clock: Clock,
+        owners: Owners,
+        check: RuleCheck | None,
+        expires_in: float | None,
+    ) -> None:
+        self._check = check
+        self._expires_in = expires_in
+        self._shelf = Shelf(journal)
+        self.clock = clock
+        self.owners = owners
+        self.remembered = Remembered(journal, owners, clock.now)
+        self._register = Register(owners, self._shelf, self.remembered, clock)
+        self._is_closed = False
+
+    async def start(self) -> None:
+        """Find what is not finished, as the log has it. What came due meanwhile has expired."""
+        for approval in await self._shelf.load(self._restore):
+            self._register.found(approval)
+        pending = self._register.pending.values()
+        due = [asyncio.shield(p.over) for p in pending if self._register.is_due(p)]
+        await asyncio.gather(*due)
+
+    async def aclose(self) -> None:
+        """Let go: what is pending stays so, for whoever opens them again."""
+        self._is_closed = True
+        await self._register.aclose()
+        for pending in self._register.pending.values():
+            pending.fail(ApprovalsClosed("the approvals are closed"))
+        await self.remembered.saved()
+        await self._shelf.saved()
+        self._register.watches.close()
+
+    # --- asking
+
+    async def open(self, request: ApprovalRequest, *, expires_in: float | None = None) -> Approval:
+        """Ask. The same call of the same launch is asked once: asked again it is what it was."""
+        found = await self._asked(request, expires_in)
+        if isinstance(found, Approval):
+            return await self._shelf.whole(found)
+        await asyncio.shield(found.stored)
+        return await self.get(found.approval.id)
+
+    async def ask(
+        self,
+        request: ApprovalRequest,
+        *,
+        expires_in: float | None = None,
+        left: Callable[[str], None] | None = None,
+    ) -> Approval:
+        """Ask, and wait for what the agent is to be told.
+
+        Cancelled, it withdraws what it asked, at once: nobody is left to be told. (Or it does what
+        `left` does with the id.)
+        """
+        found = await self._asked(request, expires_in)
+        if isinstance(found, Approval):
+            return await self._whole(found)
+        found.askers += 1
+        try:
+            await asyncio.shield(found.stored)
+            return await asyncio.shield(found.told)
+        except asyncio.CancelledError:
+            if found.askers == 1:
+                (left or self.withdraw)(found.approval.id)
+            raise
+        finally:
+            found.askers -= 1
+
+    async def wait(self, approval_id: str) -> Approval:
+        """Until it has ended."""
+        pending = self._register.pending.get(approval_id)
+        if pending and pending.is_visible:
+            return await asyncio.shield(pending.over)
+        return await self.get(approval_id)
+
+    async def _asked(
+        self, request: ApprovalRequest, expires_in: float | None
+    ) -> Pending | Approval:
+        """The one that is there, or else a new one, on its way to the log."""
+        digest, number = digest_of(request.kind, request.tool, request.input), 1
+        while True:
+            approval_id = _id_of(request, digest, number)
+            stored = await self._shelf.get(approval_id) if request.tool_use_id else None
+            self._check_open()
+            pending = self._register.pending.get(approval_id)
+            found = pending.as_told if pending else stored
+            if found is None:
+                limit = self._expires_in if expires_in is None else expires_in
+                return self._register.add(self._requested(request, approval_id, digest, limit))
+            if not _is_withdrawn(found):
+                return pending or found
+            number += 1  # the CLI took it back, and now asks anew
+
+    def _requested(
+        self, request: ApprovalRequest, approval_id: str, digest: str, limit: float | None
+    ) -> Requested:
+        now = self.clock.now()
+        facts = {name: getattr(request, name) for name in ApprovalRequest.__struct_fields__}
+        expires = None if limit is None else now + limit
+        return Requested(**facts, id=approval_id, digest=digest, created=now, expires=expires)
+
+    # --- ending
+
+    async def decide(
+        self,
+        approval_id: str,
+        choice: Choice,
+        *,
+        by: Decider,
+        shown: str | None = None,
+        under: str = "",
+    ) -> Approval:
+        """Decide it, if nobody has: AlreadyDecided says who was first.
+
+        `by` is who it is by the pipe or the token that they came with, never by what they say.
+        `shown` is the digest of what they had before them, `under` the rule that entitles them,
+        where they are no person. If it can't be stored, it is pending as before.
+        """
+        while True:
+            self._check_open()
+            pending = self._register.pending.get(approval_id)
+            if pending is None or not pending.is_visible:
+                raise AlreadyDecided(await self.get(approval_id))
+            approval = pending.approval
+            check_standing(by, approval, choice)
+            check_choice(approval, choice, shown)
+            check_rule(approval, choice, self._check)
+            if pending.claim:
+                await asyncio.wait([pending.claim])
+            elif pending.ending:
+                raise AlreadyDecided(pending.as_told)
+            elif self._register.is_due(pending):
+                self._register.expire(pending)
+            else:
+                decided = Decided(by, choice, self.clock.now(), shown or "", under)
+                return await asyncio.shield(self._register.decide(pending, decided))
+
+    async def cancel(self, approval_id: str, why: str = "") -> Approval:
+        """No longer ask it; AlreadyDecided if it has ended."""
+        pending = self._register.pending.get(approval_id)
+        if pending is None or not pending.is_visible:
+            raise AlreadyDecided(await self.get(approval_id))
+        if pending.ending:
+            raise AlreadyDecided(pending.as_told)
+        cancelled = Cancelled("cancelled", self.clock.now(), why)
+        self._register.cancel(pending, cancelled)
+        over = await asyncio.shield(pending.over)
+        if over.ending != cancelled:
+            raise AlreadyDecided(over)
+        return over
+
+    async def expire(self, approval_id: str) -> Approval:
+        """Let its time be up; AlreadyDecided if it has ended otherwise."""
+        while True:
+            pending = self._register.pending.get(approval_id)
+            if pending is None or not pending.is_visible:
+                raise AlreadyDecided(await self.get(approval_id))
+            if pending.claim:
+                await asyncio.wait([pending.claim])
+            elif pending.ending:
+                raise AlreadyDecided(pending.as_told)
+            else:
+                self._register.expire(pending)
+                return await asyncio.shield(pending.over)
+
+    def withdraw(self, approval_id: str, cause: Cause = "withdrawn", words: str = "") -> None:
+        """The agent no longer asks. Logged at once; a decision that is there has no effect."""
+        if self._is_closed:
+            return
+        pending = self._register.pending.get(approval_id)
+        if pending:
+            self._register.cancel(pending, Cancelled(cause, self.clock.now(), words))
+        else:
+            self.outcome(approval_id, Outcome("withdrawn", self.clock.now(), words))
+
+    def delivered(self, approval_id: str) -> None:
+        """The answer was written to the agent."""
+        if not self._is_closed:
+            self._register.note(Delivered(approval_id, self.clock.now()))
+
+    def outcome(self, approval_id: str, outcome: Outcome) -> None:
+        """What became of it."""
+        if not self._is_closed:
+            self._register.note(OutcomeSeen(approval_id, outcome))
+
+    def store(self, session: str, events: Sequence[NewEvent]) -> asyncio.Future[None]:
+        """Append other events of the session's, in order with those of its approvals."""
+        self._check_open()
+        return self._register.store(session, events)
+
+    # --- looking
+
+    async def get(self, approval_id: str) -> Approval:
+        """All of it, with its whole input."""
+        return await self._shelf.whole(await self._view(approval_id))
+
+    def watch(self) -> ApprovalWatch:
+        """Those that are not finished, then each change."""
+        self._check_open()
+        return self._register.watches.open(self._register.visible())
+
+    def unfinished(self, session: str, launch: str) -> list[Approval]:
+        """Of a launch: those that wait, and those of which more is to be heard. For its desk: also
+        those that are not stored yet, which nobody else may see."""
+        return self._register.of_launch(session, launch)
+
+    def of_call(self, session: str, launch: str, tool_use_id: str) -> str | None:
+        """The id of a call's approval, while that is not finished."""
+        return self._register.of_call(session, launch, tool_use_id)
+
+    async def list(
+        self, *, status: Status | None = None, session: str | None = None
+    ) -> list[Approval]:
+        """The oldest first; large inputs are cut."""
+
+        def fits(approval: Approval) -> bool:
+            return (status is None or approval.status == status) and (
+                session is None or approval.session == session
+            )
+
+        # None that is pending is anywhere else than here.
+        stored = [] if status == "pending" else await self._shelf.all(fits)
+        found = {approval.id: approval for approval in (*stored, *self._register.visible())}
+        return sorted(filter(fits, found.values()), key=lambda a: (a.created, a.requested_seq))
+
+    # --- the rest
+
+    async def _view(self, approval_id: str) -> Approval:
+        pending = self._register.pending.get(approval_id)
+        if pending and pending.is_visible:
+            return pending.approval
+        ended = self._register.unfinished.get(approval_id)
+        found = ended or await self._shelf.get(approval_id)
+        if found is None:
+            raise UnknownApproval(approval_id)
+        return found
+
+    async def _whole(self, approval: Approval) -> Approval:
+        """Half of what somebody has decided is something else."""
+        whole = await self._shelf.whole(approval)
+        if whole.is_cut:
+            raise ApprovalError(f"approval {approval.id} is decided, and the log has lost how")
+        return whole
+
+    async def _restore(self, approval: Approval) -> None:
+        rule = rule_of(approval, approval.decision) if approval.decision else None
+        if rule:
+            await self.remembered.restore(rule)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ApprovalsClosed("the approvals are closed")
+
+
+def _id_of(request: ApprovalRequest, digest: str, number: int) -> str:
+    """The same for the same call, so that after a restart it is found by being asked again."""
+    if request.tool_use_id is None:
+        return new_token(10)
+    call = [request.session, request.launch, request.tool_use_id, digest, number]
+    return sha256(msgspec.json.encode(call)).hexdigest()[:20]
+
+
+def _is_withdrawn(approval: Approval) -> bool:
+    return isinstance(approval.ending, Cancelled) and approval.ending.cause == "withdrawn"

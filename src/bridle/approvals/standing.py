@@ -1,0 +1,114 @@
+"""Who may decide, and what can be decided. Pure checks, made before anything is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, get_args
+
+from .errors import InvalidDecision, MayNotDecide, ShownOtherwise
+from .model import (
+    CHOICES,
+    Agent,
+    Always,
+    AnswerQuestion,
+    Approval,
+    ApprovePlan,
+    Choice,
+    Decider,
+    ForSession,
+    Nobody,
+    Once,
+    Person,
+    PlanMode,
+    Reject,
+)
+
+#: Raises where a text is no rule, with the reason.
+RuleCheck: TypeAlias = Callable[[str], None]
+
+MAX_MESSAGE = 64 * 1024
+MAX_RULE = 4 * 1024
+
+
+def check_standing(by: Decider, approval: Approval, choice: Choice) -> None:
+    """A person may. An agent may for those below it; nobody may for themselves."""
+    what = f"approval {approval.id}"
+    match by:
+        case Person(name):
+            if not name:
+                raise MayNotDecide(by, what, "a person has a name")
+        case Nobody():
+            if not isinstance(choice, Reject):
+                raise MayNotDecide(by, what, "where nobody is, nothing can be allowed")
+        case Agent(session):
+            _check_agent(by, session, approval, choice)
+        case _:
+            raise MayNotDecide(by, what, "that is neither a person nor an agent")
+
+
+def _check_agent(by: Agent, session: str, approval: Approval, choice: Choice) -> None:
+    what = f"approval {approval.id}"
+    if session == approval.session:
+        raise MayNotDecide(by, what, "nobody approves themselves")
+    if session not in approval.lineage:
+        raise MayNotDecide(by, what, "it is no ancestor of the session that asks")
+    if approval.guard:
+        raise MayNotDecide(by, what, f"only a person may ({approval.guard})")
+    if not isinstance(getattr(choice, "remember", Once()), Once):
+        raise MayNotDecide(by, what, "only a person may have a rule remembered")
+
+
+def only_a_person(by: Decider, what: str) -> None:
+    if not isinstance(by, Person) or not by.name:
+        raise MayNotDecide(by, what, "only a person may")
+
+
+def check_choice(approval: Approval, choice: Choice, shown: str | None) -> None:
+    """That it answers what is asked, and what was shown."""
+    if shown is not None and shown != approval.digest:
+        raise ShownOtherwise(approval, shown)
+    fitting = CHOICES[approval.kind]
+    if not isinstance(choice, fitting):
+        names = " or ".join(kind.__name__ for kind in fitting)
+        given = type(choice).__name__
+        raise InvalidDecision(approval.id, f"a {approval.kind} is decided by {names}, not {given}")
+    if len(choice.message) > MAX_MESSAGE:
+        raise InvalidDecision(approval.id, f"a message has at most {MAX_MESSAGE} characters")
+    match choice:
+        case ApprovePlan(mode=mode) if mode not in get_args(PlanMode):
+            modes = ", ".join(get_args(PlanMode))
+            raise InvalidDecision(approval.id, f"a plan goes on in {modes}, not {mode!r}")
+        case AnswerQuestion():
+            _check_answers(approval, choice)
+        case _:
+            pass
+
+
+def _check_answers(approval: Approval, choice: AnswerQuestion) -> None:
+    if not choice.answers:
+        raise InvalidDecision(approval.id, "a question needs an answer")
+    asked = [] if approval.is_cut else _questions(approval)
+    unasked = [question for question in choice.answers if asked and question not in asked]
+    if unasked:
+        raise InvalidDecision(approval.id, f"nobody asked {unasked[0][:200]!r}")
+
+
+def _questions(approval: Approval) -> list[str]:
+    """The texts of what is asked; none where the CLI asks in a way that we do not know."""
+    asked = approval.input.get("questions")
+    if not isinstance(asked, list):
+        return []
+    texts = [question.get("question") for question in asked if isinstance(question, dict)]
+    return [text for text in texts if isinstance(text, str)]
+
+
+def check_rule(approval: Approval, choice: Choice, check: RuleCheck | None) -> None:
+    """That what is to be remembered is a rule."""
+    remember = getattr(choice, "remember", Once())
+    if not isinstance(remember, ForSession | Always):
+        return
+    if check is None:
+        raise InvalidDecision(approval.id, "nothing can be remembered: there is no policy here")
+    if len(remember.rule) > MAX_RULE:
+        raise InvalidDecision(approval.id, f"a rule has at most {MAX_RULE} characters")
+    check(remember.rule)
