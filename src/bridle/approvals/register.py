@@ -107,6 +107,8 @@ class Register:
         self._remember_call(asked)
         self._watch_time(pending)
         self._changed(pending.approval)
+        if pending.ending:  # it was cancelled meanwhile
+            self._end(pending, pending.ending, [])
 
     # --- ending
 
@@ -126,7 +128,8 @@ class Register:
             return
         pending.ending = cancelled
         pending.tell(pending.as_told)
-        if pending.claim is None:
+        # Else it follows what is on its way to the log.
+        if pending.claim is None and pending.stored.done():
             self._end(pending, cancelled, [])
 
     def expire(self, pending: Pending) -> None:
@@ -152,7 +155,7 @@ class Register:
         events = [event_of(Ended(approval.id, ending)), *also]
         pending.claim = asyncio.get_running_loop().create_future()
         then = partial(self._ended, pending, ending, len(also), done)
-        self._write(approval.session, events, then, Durability.POWER, pending)
+        self._write(approval.session, events, then, Durability.POWER)
 
     def _ended(
         self,
@@ -193,8 +196,6 @@ class Register:
         return whole
 
     def _not_ended(self, pending: Pending, ending: Ending, error: BaseException) -> None:
-        if pending.error:
-            return  # it was never asked
         if pending.ending is None:
             self._watch_time(pending)
         elif pending.ending is ending:
@@ -282,7 +283,6 @@ class Register:
         events: Sequence[NewEvent],
         then: Then,
         durability: Durability = Durability.PROCESS,
-        pending: Pending | None = None,
         tries: int = TRIES,
     ) -> None:
         """Append, and call `then` with the number of the last event or with the error."""
@@ -290,8 +290,8 @@ class Register:
         def written(stored: asyncio.Future[int]) -> None:
             self._underway.discard(stored)
             error = stored.exception()
-            if isinstance(error, WrongSequence) and tries > 1 and not (pending and pending.error):
-                self._write(stream, events, then, durability, pending, tries - 1)
+            if isinstance(error, WrongSequence) and tries > 1:
+                self._write(stream, events, then, durability, tries - 1)
                 return
             then(0 if error else stored.result(), error)
             if not error and self._unlogged:

@@ -75,7 +75,7 @@ class Approvals:
         check: RuleCheck | None,
         expires_in: float | None,
     ) -> None:
-        self._check = check
+        self._check_of_rules = check
         self._expires_in = expires_in
         self._shelf = Shelf(journal)
         self.clock = clock
@@ -188,52 +188,43 @@ class Approvals:
         `shown` is the digest of what they had before them, `under` the rule that entitles them,
         where they are no person. If it can't be stored, it is pending as before.
         """
+        pending = await self._free(approval_id)
+        self._check(pending.approval, choice, by, shown)
+        decided = Decided(by, choice, self.clock.now(), shown or "", under)
+        return await asyncio.shield(self._register.decide(pending, decided))
+
+    def _check(self, approval: Approval, choice: Choice, by: Decider, shown: str | None) -> None:
+        check_standing(by, approval, choice)
+        check_choice(approval, choice, shown)
+        check_rule(approval, choice, self._check_of_rules)
+
+    async def cancel(self, approval_id: str, why: str = "") -> Approval:
+        """No longer ask it; AlreadyDecided if it has ended."""
+        pending = await self._free(approval_id)
+        self._register.cancel(pending, Cancelled("cancelled", self.clock.now(), why))
+        return await asyncio.shield(pending.over)
+
+    async def expire(self, approval_id: str) -> Approval:
+        """Let its time be up; AlreadyDecided if it has ended."""
+        pending = await self._free(approval_id)
+        self._register.expire(pending)
+        return await asyncio.shield(pending.over)
+
+    async def _free(self, approval_id: str) -> Pending:
+        """One that is pending and that nobody else is about to end."""
         while True:
             self._check_open()
             pending = self._register.pending.get(approval_id)
             if pending is None or not pending.is_visible:
                 raise AlreadyDecided(await self.get(approval_id))
-            approval = pending.approval
-            check_standing(by, approval, choice)
-            check_choice(approval, choice, shown)
-            check_rule(approval, choice, self._check)
             if pending.claim:
                 await asyncio.wait([pending.claim])
-            elif pending.ending:
+            elif pending.ending:  # the log could not be told
                 raise AlreadyDecided(pending.as_told)
             elif self._register.is_due(pending):
                 self._register.expire(pending)
             else:
-                decided = Decided(by, choice, self.clock.now(), shown or "", under)
-                return await asyncio.shield(self._register.decide(pending, decided))
-
-    async def cancel(self, approval_id: str, why: str = "") -> Approval:
-        """No longer ask it; AlreadyDecided if it has ended."""
-        pending = self._register.pending.get(approval_id)
-        if pending is None or not pending.is_visible:
-            raise AlreadyDecided(await self.get(approval_id))
-        if pending.ending:
-            raise AlreadyDecided(pending.as_told)
-        cancelled = Cancelled("cancelled", self.clock.now(), why)
-        self._register.cancel(pending, cancelled)
-        over = await asyncio.shield(pending.over)
-        if over.ending != cancelled:
-            raise AlreadyDecided(over)
-        return over
-
-    async def expire(self, approval_id: str) -> Approval:
-        """Let its time be up; AlreadyDecided if it has ended otherwise."""
-        while True:
-            pending = self._register.pending.get(approval_id)
-            if pending is None or not pending.is_visible:
-                raise AlreadyDecided(await self.get(approval_id))
-            if pending.claim:
-                await asyncio.wait([pending.claim])
-            elif pending.ending:
-                raise AlreadyDecided(pending.as_told)
-            else:
-                self._register.expire(pending)
-                return await asyncio.shield(pending.over)
+                return pending
 
     def withdraw(self, approval_id: str, cause: Cause = "withdrawn", words: str = "") -> None:
         """The agent no longer asks. Logged at once; a decision that is there has no effect."""
