@@ -26,6 +26,7 @@ from .errors import (
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .policy.policy import Policy
     from .process.spec import LaunchSpec
     from .process.transport import StopLimits, Stopped
     from .protocol.control import CanUseTool
@@ -35,8 +36,11 @@ if TYPE_CHECKING:
     from .protocol.requests import Agent
     from .protocol.unknown import Unknown
     from .session.connect import connect, run, run_sync
+    from .session.folder import Survey, survey
     from .session.hooks import Hooks
     from .session.images import image
+    from .session.policies import Ungated, load_policy
+    from .session.reminder import remind_to_commit
     from .session.session import Session
     from .session.tools import tool
     from .session.transcripts import StoredSession, Transcript, list_sessions, read_transcript
@@ -53,22 +57,28 @@ _HOMES = {
     "Hooks": "session.hooks",
     "LaunchSpec": "process.spec",
     "Message": "protocol.messages",
+    "Policy": "policy.policy",
     "Result": "protocol.messages",
     "Session": "session.session",
     "StopLimits": "process.transport",
     "Stopped": "process.transport",
     "StoredSession": "session.transcripts",
+    "Survey": "session.folder",
     "Transcript": "session.transcripts",
     "Turn": "session.turns",
+    "Ungated": "session.policies",
     "Unknown": "protocol.unknown",
     "User": "protocol.messages",
     "connect": "session.connect",
     "image": "session.images",
     "list_sessions": "session.transcripts",
+    "load_policy": "session.policies",
     "pre_tool_use": "protocol.hook_outputs",
     "read_transcript": "session.transcripts",
+    "remind_to_commit": "session.reminder",
     "run": "session.connect",
     "run_sync": "session.connect",
+    "survey": "session.folder",
     "tool": "session.tools",
 }
 
@@ -86,6 +96,7 @@ __all__ = [
     "LaunchSpec",
     "Message",
     "NotSupported",
+    "Policy",
     "RequestTimedOut",
     "Result",
     "Session",
@@ -93,19 +104,24 @@ __all__ = [
     "StopLimits",
     "Stopped",
     "StoredSession",
+    "Survey",
     "Transcript",
     "Turn",
     "TurnFailed",
+    "Ungated",
     "Unknown",
     "User",
     "__version__",
     "connect",
     "image",
     "list_sessions",
+    "load_policy",
     "pre_tool_use",
     "read_transcript",
+    "remind_to_commit",
     "run",
     "run_sync",
+    "survey",
     "tool",
 ]
 

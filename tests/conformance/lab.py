@@ -25,7 +25,8 @@ from bridle.protocol.control import CanUseTool
 from bridle.protocol.events import RequestReceived, Success
 from bridle.protocol.permissions import Allow
 from bridle.protocol.requests import Initialize
-from bridle.session.responder import Approver
+from bridle.session.desk import Approver, Desk
+from bridle.session.policies import PolicyLike
 from bridle.session.tools import Tools
 from bridle.testing import (
     Conversation,
@@ -117,7 +118,9 @@ class Lab:
     async def session(
         self,
         *scripts: Sequence[Turn | str] | Conversation,
-        approver: Approver | None = None,
+        approver: Approver | Desk | None = None,
+        policy: PolicyLike | None = None,
+        trust: bridle.Survey | None = None,
         hooks: bridle.Hooks | None = None,
         tools: Tools = (),
         agents: dict[str, bridle.Agent] | None = None,
@@ -130,6 +133,9 @@ class Lab:
                 wire = self.wire = Wire(self._recorder(stack))
                 connecting = bridle.connect(
                     approver=approver,
+                    # Most scenarios are about what the CLI does by itself.
+                    policy=policy or bridle.Ungated(),
+                    trust=trust,
                     hooks=hooks,
                     tools=tools,
                     agents=agents,

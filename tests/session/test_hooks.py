@@ -46,7 +46,7 @@ async def test_hooks_are_registered_with_their_matchers_in_order(start: StartSes
     hooks.on(PreToolUse, matcher="Bash", timeout=30, on_failure="block")(lambda _: None)
     hooks.on(Stop)(lambda _: None)
     hooks.on(PreToolUse)(lambda _: None)
-    _, cli = await start(hooks=hooks)
+    _, cli = await start(hooks=hooks, policy=bridle.Ungated())
     (request,) = cli.requests("initialize")
     first = {"hookCallbackIds": ["bridle-PreToolUse-1"], "matcher": "Bash", "timeout": 30}
     assert request["hooks"] == {
@@ -61,7 +61,7 @@ async def test_hooks_are_registered_with_their_matchers_in_order(start: StartSes
 async def test_an_old_cli_is_not_told_what_it_does_not_know(start: StartSession) -> None:
     hooks = Hooks()
     hooks.on(PreToolUse, on_failure="block")(lambda _: None)
-    _, cli = await start(hooks=hooks, version="2.0.75")
+    _, cli = await start(hooks=hooks, version="2.0.75", policy=bridle.Ungated())
     (request,) = cli.requests("initialize")
     assert request["hooks"]["PreToolUse"] == [{"hookCallbackIds": ["bridle-PreToolUse-1"]}]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
@@ -126,6 +127,36 @@ def cli_arguments(spec: LaunchSpec) -> list[str]:
         if "\0" in word:
             raise InvalidLaunch(f"an argument can't hold a NUL byte: {word[:60]!r}")
     return words
+
+
+def can_bypass(spec: LaunchSpec) -> bool:
+    """Whether the CLI starts at all when it is told that permissions may be skipped.
+
+    As root it does so only in what it is told is a sandbox.
+    """
+    env = {**(os.environ if spec.inherit_env else {}), **spec.env}
+    return not hasattr(os, "geteuid") or os.geteuid() != 0 or env.get("IS_SANDBOX") == "1"
+
+
+def with_hooks_on(settings: str | Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Settings under which hooks are called, whatever the user's or the folder's files say.
+
+    Old CLIs have one switch for all hooks, those of the protocol too.
+    """
+    if isinstance(settings, str):
+        try:
+            is_text = settings.lstrip().startswith("{")
+            text = settings if is_text else Path(settings).read_text()
+            settings = msgspec.json.decode(text, type=dict[str, Any])
+        except (OSError, msgspec.MsgspecError) as error:
+            raise InvalidLaunch(f"settings can't be read: {error}") from error
+    given = dict(settings or {})
+    if given.get("disableAllHooks"):
+        raise InvalidLaunch(
+            "settings with disableAllHooks would switch off Bridle's own hook as well in this "
+            "version of Claude Code: use setting_sources=[], or policy=bridle.Ungated()"
+        )
+    return {**given, "disableAllHooks": False}
 
 
 def cli_environment(spec: LaunchSpec, inherited: Mapping[str, str], launch: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ import msgspec
 from ..errors import LaunchFailed
 from ..ids import new_token
 from ..protocol.capabilities import Capabilities
-from .arguments import cli_arguments, cli_environment
+from .arguments import cli_arguments, cli_environment, with_hooks_on
 from .complaints import Complaints
 from .exits import PidfdWatch, ThreadWatch, watch_exit
 from .find import FoundCli, check_age, find_cli
@@ -31,14 +31,24 @@ STATUS_SECONDS = 0.25
 
 
 class ChildProcess:
-    """One launch of one CLI. `inherited` is the environment that it starts from."""
+    """One launch of one CLI. `inherited` is the environment that it starts from.
 
-    def __init__(self, spec: LaunchSpec, inherited: Mapping[str, str] | None = None) -> None:
+    `is_gated`: hooks of ours must be called, whatever the settings say.
+    """
+
+    def __init__(
+        self,
+        spec: LaunchSpec,
+        inherited: Mapping[str, str] | None = None,
+        *,
+        is_gated: bool = False,
+    ) -> None:
         self.launch = new_token(8)
         base = os.environ if inherited is None else inherited
         self._env = cli_environment(spec, base, self.launch)
         cli_arguments(spec)  # so that a mistake is told now
         self._spec = spec
+        self._is_gated = is_gated
         self.cli: FoundCli | None = None
         self.argv: tuple[str, ...] = ()
         self._receiver: Receiver | None = None
@@ -94,10 +104,14 @@ class ChildProcess:
         await self.identify()
 
     def _fitted(self, cli: FoundCli) -> LaunchSpec:
-        """Have prompts repeated where that alone tells which of them a turn has taken up."""
-        if Capabilities(cli.version).does("queued prompts are merged") == "yes":
-            return self._spec
-        return msgspec.structs.replace(self._spec, replay_user_messages=True)
+        """The launch as this version needs it."""
+        spec, known = self._spec, Capabilities(cli.version)
+        if known.does("queued prompts are merged") != "yes":
+            # That alone tells which prompts a turn has taken up.
+            spec = msgspec.structs.replace(spec, replay_user_messages=True)
+        if self._is_gated and known.does("hook ask is always asked") != "yes":
+            spec = msgspec.structs.replace(spec, settings=with_hooks_on(spec.settings))
+        return spec
 
     # --- talking
 

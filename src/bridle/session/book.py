@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 from weakref import WeakSet, ref
 
 from ..errors import PromptCancelled, TurnFailed
@@ -49,6 +49,16 @@ class Exchange(Mailbox):
         raise self._outcome.with_traceback(None)
 
 
+class Watcher(Protocol):
+    """Somebody who must know what the CLI says, whoever reads."""
+
+    def saw(self, message: User) -> None: ...
+
+    def turn_ended(self) -> None: ...
+
+    def told_mode(self, mode: str) -> None: ...
+
+
 #: Weak: what nobody can read any more is not kept for them.
 Reader: TypeAlias = "ref[Exchange]"
 
@@ -72,6 +82,7 @@ class TurnBook:
         self.complaint = ""
         self.session_id: str | None = None
         self.permission_mode: str | None = None
+        self._watcher: Watcher | None = None
         #: Who takes messages of these types; all others are delivered.
         self.special: dict[type, Callable[[MessageReceived], None]] = {
             Init: self._began,
@@ -81,6 +92,22 @@ class TurnBook:
             CommandLifecycle: self._lived,
             Unknown: self._unknown,
         }
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell somebody, before others, of tool results, the ends of turns, and modes."""
+        deliver_user, deliver_result = self.special[User], self.special[Result]
+
+        def user(event: MessageReceived) -> None:
+            assert isinstance(event.message, User)
+            watcher.saw(event.message)
+            deliver_user(event)
+
+        def result(event: MessageReceived) -> None:
+            watcher.turn_ended()
+            deliver_result(event)
+
+        self.special[User], self.special[Result] = user, result
+        self._watcher = watcher
 
     @property
     def is_busy(self) -> bool:
@@ -116,7 +143,10 @@ class TurnBook:
 
     def confirm_mode(self, mode: str | None) -> None:
         """The CLI has said in which permission mode it is."""
-        self.permission_mode = mode or self.permission_mode
+        if mode:
+            self.permission_mode = mode
+            if self._watcher:
+                self._watcher.told_mode(mode)
 
     def _told_status(self, event: MessageReceived) -> None:
         assert isinstance(event.message, Status)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import UNSET
 
 from ..errors import InvalidLaunch, SessionClosed
+from ..process.arguments import can_bypass
 from ..process.child import ChildProcess
 from ..process.spec import LaunchOptions, LaunchSpec
 from ..process.transport import StopLimits, Transport
@@ -18,15 +21,22 @@ from ..protocol.messages import Message, Result
 from ..protocol.requests import Agent, Initialize
 from ..protocol.unknown import Unknown
 from .commit import Commit, at_once
+from .desk import Approver, Desk, PlainDesk
+from .folder import Survey, kept_out, survey
+from .gate import Gate
 from .hooks import Hooks
 from .mailbox import UNREAD_BYTES
-from .responder import Approver, DialogHandler, Elicitor, Handlers
-from .session import REQUEST_SECONDS, Session, SessionOptions
+from .options import REQUEST_SECONDS, SessionOptions
+from .policies import PolicyLike, in_force
+from .responder import DialogHandler, Elicitor, Handlers
+from .session import Session
 from .tools import Tools, ToolServers
 from .wirelog import LineLog, WireLog
 
 if TYPE_CHECKING:
     from typing import Unpack
+
+_log = logging.getLogger("bridle.session")
 
 HANDSHAKE_VARIABLE = "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT"
 
@@ -34,7 +44,9 @@ HANDSHAKE_VARIABLE = "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT"
 class ConnectOptions(LaunchOptions, total=False):
     """The keywords of `connect`, for `run`."""
 
-    approver: Approver | None
+    approver: Approver | Desk | None
+    policy: PolicyLike
+    trust: Survey | None
     hooks: Hooks | None
     tools: Tools
     elicit: Elicitor | None
@@ -90,7 +102,9 @@ class Connecting:
 
 def connect(
     *,
-    approver: Approver | None = None,
+    approver: Approver | Desk | None = None,
+    policy: PolicyLike = "ask",
+    trust: Survey | None = None,
     hooks: Hooks | None = None,
     tools: Tools = (),
     elicit: Elicitor | None = None,
@@ -108,11 +122,14 @@ def connect(
 ) -> Connecting:
     """Start an agent: `async with bridle.connect(cwd="app", approver=ask_me) as session`.
 
-    Without an approver every tool that the CLI asks about is denied. The keywords that are not
-    named here are the fields of `LaunchSpec`; docs/sessions.md explains them all.
+    Every tool call is judged by the policy; what it leaves open the approver is asked, and without
+    one it is denied. The keywords that are not named here are the fields of `LaunchSpec`;
+    docs/sessions.md explains them all.
     """
     _check_handlers(approver, hooks, elicit, dialog, on_stderr)
     spec = _spec(launch, is_launched=transport is None)
+    gate = _gate(policy, spec, approver)
+    spec, withheld = _launched(spec, gate, trust)
     servers = ToolServers(tools)
     options = SessionOptions(
         initialize=_hello(servers, agents),
@@ -122,10 +139,58 @@ def connect(
         unread_bytes=unread_limit,
         shows_replays=spec.replay_user_messages,
         on_stderr=on_stderr,
+        withheld=withheld,
     )
-    handlers = Handlers(approver, hooks or Hooks(), servers, elicit, dialog)
+    asked = _asked(approver, gate)
+    seen = (hooks or Hooks()).behind(gate.hook) if gate else hooks or Hooks()
+    handlers = Handlers(asked, seen, servers, _elicitor(elicit, approver), dialog, gate)
     # Made here, so that a mistake in the options is told where it was made.
-    return Connecting(transport or ChildProcess(spec), handlers, options, log, commit)
+    child = transport or ChildProcess(spec, is_gated=gate is not None)
+    return Connecting(child, handlers, options, log, commit)
+
+
+def _gate(policy: PolicyLike, spec: LaunchSpec, approver: Approver | Desk | None) -> Gate | None:
+    force = in_force(policy, spec)
+    if force is None:
+        return None
+    return Gate(force, approver if isinstance(approver, Desk) else PlainDesk(approver))
+
+
+def _asked(approver: Approver | Desk | None, gate: Gate | None) -> Approver | None:
+    """Who answers the CLI's own questions."""
+    if gate:
+        return gate.question
+    if isinstance(approver, Desk):
+        raise TypeError("a desk needs a policy: without a gate it would not see every call")
+    return approver
+
+
+def _elicitor(elicit: Elicitor | None, approver: object) -> Elicitor | None:
+    """A desk asks people about what MCP servers want to know, too."""
+    return elicit or (getattr(approver, "elicit", None) if isinstance(approver, Desk) else None)
+
+
+def _launched(
+    spec: LaunchSpec, gate: Gate | None, trust: Survey | None
+) -> tuple[LaunchSpec, Survey | None]:
+    """The launch that a gate needs, and what is kept out of it."""
+    if gate is None:
+        return spec, None
+    if spec.permission_mode == "plan" and can_bypass(spec):
+        # So that whoever approves the plan may choose how to go on. The gate sees all calls then.
+        spec = msgspec.structs.replace(spec, allow_dangerously_skip_permissions=True)
+    if spec.setting_sources is not None:
+        return spec, None
+    found = survey(spec.cwd or ".")
+    if not found.brings or (trust and trust.digest == found.digest):
+        return spec, None
+    _log.warning(
+        "kept out what %s brings (%s); to trust it: connect(trust=bridle.survey(%r))",
+        found.folder,
+        ", ".join(sorted({brought.what for brought in found.brings})),
+        found.folder,
+    )
+    return kept_out(spec, found), found
 
 
 async def run(
@@ -157,7 +222,8 @@ def run_sync(
 
 def _check_handlers(approver: object, hooks: object, *functions: object) -> None:
     """What would only fail when it is needed is told now."""
-    for given in (approver, *functions):
+    asked = None if isinstance(approver, Desk) else approver
+    for given in (asked, *functions):
         if given is not None and not callable(given):
             raise TypeError(f"{given!r} is no function, and must be one to be asked")
     if not isinstance(hooks, Hooks | None):

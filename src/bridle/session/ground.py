@@ -13,6 +13,7 @@ from ..policy.verdicts import Ground
 def ground_of(
     folder: str | os.PathLike[str],
     *,
+    home: str = "",
     also: tuple[str, ...] = (),
     claude_home: str = "",
     bridle_home: str = "",
@@ -23,7 +24,7 @@ def ground_of(
     path = str(Path(folder).absolute())
     return Ground(
         folder=path,
-        home=str(Path.home()),
+        home=home or str(Path.home()),
         resolve=_Resolver(path),
         also=tuple(str(Path(one).absolute()) for one in also),
         claude_home=claude_home,

@@ -20,12 +20,24 @@ from ..errors import InvalidLaunch
 from ..protocol.capabilities import Capabilities
 from ..protocol.control import HookCallback
 from ..protocol.hook_outputs import AsyncHookOutput, HookOutput, SpecificOutput
-from ..protocol.hooks import PRE_TOOL_USE, HookEvent, HookInput, HookMatcher, KnownHookInput
+from ..protocol.hooks import (
+    MAX_TIMEOUT_SECONDS,
+    PRE_TOOL_USE,
+    HookEvent,
+    HookInput,
+    HookMatcher,
+    KnownHookInput,
+    PreToolUse,
+)
 from ..protocol.unknown import Unknown
 
 #: What a hook may answer. None says nothing; an output of one event is put into a `HookOutput`.
 HookAnswer: TypeAlias = HookOutput | AsyncHookOutput | SpecificOutput | None
 OnFailure: TypeAlias = Literal["continue", "block"]
+
+#: The id under which the CLI calls the gate. Frozen: an agent that an older Bridle has started
+#: calls it by this name.
+GATE_ID = "bridle-gate"
 
 #: How long a CLI waits for a hook that was registered without a timeout, and how much earlier we
 #: give up.
@@ -82,6 +94,14 @@ class Hooks:
             return call
 
         return register
+
+    def behind(self, gate: Callable[[PreToolUse], Any]) -> Hooks:
+        """These hooks, and before them one that sees every tool call and may take its time."""
+        both = Hooks()
+        seconds = float(MAX_TIMEOUT_SECONDS)
+        first = _Registered("PreToolUse", PreToolUse, gate, UNSET, seconds, "block")
+        both._registered = {GATE_ID: first, **self._registered}
+        return both
 
     def matchers(self, capabilities: Capabilities) -> dict[HookEvent, list[HookMatcher]] | None:
         """As `initialize` registers them with this CLI."""

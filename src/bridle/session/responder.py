@@ -31,28 +31,28 @@ from ..protocol.control import (
     UserDialogRequest,
 )
 from ..protocol.events import Asked, RequestReceived, RequestUnreadable
-from ..protocol.permissions import Allow, Decision, Deny
+from ..protocol.permissions import Allow, Deny
+from .desk import NO_APPROVER, Approver
+from .gate import Gate
 from .hooks import Hooks, hook_output
 from .tools import ToolServers
 
-Approver: TypeAlias = Callable[[CanUseTool], Decision | Awaitable[Decision]]
 Elicitor: TypeAlias = Callable[
     [ElicitationRequest], ElicitationAnswer | Awaitable[ElicitationAnswer]
 ]
 DialogAnswer: TypeAlias = DialogCompleted | DialogCancelled
 DialogHandler: TypeAlias = Callable[[UserDialogRequest], DialogAnswer | Awaitable[DialogAnswer]]
 
-NO_APPROVER = "Bridle denied this: nobody is there to approve it (the session has no approver)."
-
 
 class Handlers(Struct):
-    """What a user gives a session to answer with."""
+    """What a session answers with. With a gate, the approver is asked through it alone."""
 
     approver: Approver | None
     hooks: Hooks
     tools: ToolServers
     elicit: Elicitor | None = None
     dialog: DialogHandler | None = None
+    gate: Gate | None = None
 
 
 class Responder:
@@ -168,6 +168,8 @@ class Responder:
         except (NotPending, ConnectionEnded):
             return
         self._write(line)
+        if self._handlers.gate:
+            self._handlers.gate.answered(event.request, answer)
 
 
 def _cancel(task: asyncio.Task[None], given: Awaitable[Any]) -> None:

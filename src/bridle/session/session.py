@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TypeVar
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from ..errors import (
     CommitFailed,
@@ -23,9 +23,10 @@ from ..errors import (
     words_of,
 )
 from ..ids import new_token, new_uuid
+from ..policy.force import InForce
 from ..process.stop import uncancelled
 from ..process.transport import StopLimits, Stopped, Transport
-from ..protocol.answers import Answered, Initialized, ModeSet
+from ..protocol.answers import Answered, Initialized, Interrupted, ModeSet
 from ..protocol.blocks import KnownBlock, TextBlock
 from ..protocol.capabilities import ANSWERED_SINCE, Capabilities
 from ..protocol.connection import Connection
@@ -41,33 +42,18 @@ from ..protocol.events import (
     StreamEnded,
 )
 from ..protocol.outbound import subtype_of
-from ..protocol.requests import EndSession, Initialize, Interrupt, OutboundRequest
+from ..protocol.requests import EndSession, Interrupt, OutboundRequest
 from ..protocol.unknown import Unknown
 from .book import TurnBook
 from .commit import Batch, Commit, at_once
 from .controls import Controls
-from .mailbox import UNREAD_BYTES
+from .folder import Survey
+from .options import SessionOptions
 from .responder import Handlers, Responder
 from .turns import Tap, Turn, turns_in
-from .wirelog import WireLog
-
-REQUEST_SECONDS = 60.0
 
 _A = TypeVar("_A", bound=Answered)
 _log = logging.getLogger("bridle.session")
-
-
-class SessionOptions(Struct, kw_only=True):
-    """What a session needs to know beside its transport and handlers."""
-
-    initialize: Initialize
-    request_seconds: float = REQUEST_SECONDS
-    handshake_seconds: float = REQUEST_SECONDS
-    stop: StopLimits = StopLimits()
-    unread_bytes: int = UNREAD_BYTES
-    shows_replays: bool = False
-    on_stderr: Callable[[str], None] | None = None
-    log: WireLog | None = None
 
 
 class Session(Controls):
@@ -87,6 +73,9 @@ class Session(Controls):
         self._connection = Connection(nonce=new_token(4), version=transport.version)
         self._responder = Responder(self._connection, handlers, self._write)
         self._book = TurnBook(options.unread_bytes, shows_replays=options.shows_replays)
+        self._gate = handlers.gate
+        if self._gate:
+            self._book.watch(self._gate)
         self._answers: dict[str, asyncio.Future[ResponseReceived]] = {}
         self._unsent: list[bytes] = []
         self._is_ready = False
@@ -115,6 +104,16 @@ class Session(Controls):
         return self._book.permission_mode
 
     @property
+    def policy(self) -> InForce | None:
+        """The policy that is in force; None for a session without a gate."""
+        return self._gate.policy if self._gate else None
+
+    @property
+    def withheld(self) -> Survey | None:
+        """What the folder would have brought, and was kept out."""
+        return self._options.withheld
+
+    @property
     def is_busy(self) -> bool:
         """Whether a turn runs or a prompt waits for its turn."""
         return self._book.is_busy
@@ -140,6 +139,8 @@ class Session(Controls):
         self._check_open()
         await self._transport.start(self)
         self._connection.capabilities = self.capabilities.learn(self._transport.version)
+        if self._gate:
+            self._gate.meet(self.capabilities, self._end_turn, self._book.confirm_mode)
         self._options.initialize.hooks = self._handlers.hooks.matchers(self.capabilities)
         limit = self._options.handshake_seconds
         self._info = await self.ask(self._options.initialize, Initialized, limit)
@@ -165,7 +166,11 @@ class Session(Controls):
         self._check_open()
         if not query and self.capabilities.does("prompts without a query") == "no":
             raise NotSupported("a prompt without a query", self.capabilities.version, "2.1.325")
-        content = prompt if isinstance(prompt, str) else [_block(part) for part in prompt]
+        content = (
+            prompt
+            if isinstance(prompt, str)
+            else [TextBlock(part) if isinstance(part, str) else part for part in prompt]
+        )
         uuid = new_uuid()
         line = self._connection.prompt(
             content,
@@ -217,6 +222,15 @@ class Session(Controls):
         assert isinstance(told, answer)
         return told
 
+    async def interrupt(self, *, timeout: float | None = None) -> Interrupted:
+        """End the turn that runs. Prompts that are queued stay so; new CLIs tell which.
+
+        What waits for an approval is cancelled now, not when the CLI says so.
+        """
+        if self._gate:
+            self._gate.interrupted()
+        return await super().interrupt(timeout=timeout)
+
     # --- ending
 
     async def stop(self, limits: StopLimits | None = None) -> Stopped:
@@ -240,11 +254,17 @@ class Session(Controls):
             return await self._transport.stop(limits, asked=asked)
         finally:
             closed = SessionClosed("the session was stopped")
+            if self._gate:
+                self._gate.ended("the session was stopped")
             self._fail_all(closed)
             self._book.close(closed)
             await self._responder.close()
             if self._options.log:
                 self._options.log.close()
+
+    def _end_turn(self) -> None:
+        if not self._connection.is_ended:
+            self._tell(Interrupt())
 
     def _tell(self, request: OutboundRequest) -> None:
         """A request whose answer nobody waits for."""
@@ -334,6 +354,8 @@ class Session(Controls):
 
     def _has_ended(self) -> None:
         self._end = self._how_it_ended()
+        if self._gate:
+            self._gate.ended(str(self._end))
         self._responder.cancel_all()
         self._fail_all(self._end)
         self._book.close(SessionClosed("the session was stopped") if self._stopping else self._end)
@@ -374,7 +396,3 @@ class Session(Controls):
                         waiter.set_exception(failure)
                 case StreamEnded():
                     self._has_ended()
-
-
-def _block(part: KnownBlock | str) -> KnownBlock:
-    return TextBlock(part) if isinstance(part, str) else part

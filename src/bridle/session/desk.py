@@ -1,0 +1,85 @@
+"""Who decides about what the rules leave open. `Desk` is the seam; `PlainDesk` serves a function.
+
+A desk that keeps a trail (`bridle.approvals`) is told of every call, of every answer when it has
+been written to the agent, and of what came of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from ..policy.verdicts import Allowed, Asked, Denied
+from ..protocol.control import CanUseTool
+from ..protocol.permissions import Decision, Deny
+
+Approver: TypeAlias = Callable[[CanUseTool], Decision | Awaitable[Decision]]
+
+NO_APPROVER = "Bridle denied this: nobody is there to approve it (the session has no approver)."
+
+
+@runtime_checkable
+class Desk(Protocol):
+    """Asked about calls that no rule decides, and told about all of them."""
+
+    def judged(self, request: CanUseTool, verdict: Allowed | Denied) -> Awaitable[None] | None:
+        """A rule has decided. What it allows does not run before this is done, or if it fails.
+
+        A no is not waited for: what this gives for one is dropped.
+        """
+
+    def ask(self, request: CanUseTool, verdict: Asked) -> Decision | Awaitable[Decision]:
+        """May it run? The task that waits is cancelled when the CLI takes its question back."""
+
+    def delivered(self, tool_use_id: str) -> None:
+        """The answer has been written to the agent."""
+
+    def ran(self, tool_use_id: str) -> None:
+        """What was allowed has run: its result has come."""
+
+    def went_on(self, tool_use_id: str, chosen: str, told: str) -> None:
+        """After a plan: the mode that was chosen, and the one in which the CLI says it is."""
+
+    def interrupted(self) -> None:
+        """The turn is interrupted by us: what waits is not to be decided any more."""
+
+    def turn_ended(self) -> None:
+        """The turn is over; only subagents in the background may still wait."""
+
+    def ended(self, how: str) -> None:
+        """The agent is gone."""
+
+
+class PlainDesk:
+    """A function that is asked, and no trail. Without a function, the answer is no."""
+
+    def __init__(self, approver: Approver | None) -> None:
+        self._approver = approver
+
+    def judged(self, request: CanUseTool, verdict: Allowed | Denied) -> None:  # noqa: ARG002
+        return None
+
+    def ask(
+        self,
+        request: CanUseTool,
+        verdict: Asked,  # noqa: ARG002 - a function is told what the CLI asks, and no more
+    ) -> Decision | Awaitable[Decision]:
+        return self._approver(request) if self._approver else Deny(NO_APPROVER)
+
+    def delivered(self, tool_use_id: str) -> None:
+        pass
+
+    def ran(self, tool_use_id: str) -> None:
+        pass
+
+    def went_on(self, tool_use_id: str, chosen: str, told: str) -> None:
+        pass
+
+    def interrupted(self) -> None:
+        pass
+
+    def turn_ended(self) -> None:
+        pass
+
+    def ended(self, how: str) -> None:
+        pass

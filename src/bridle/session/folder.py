@@ -1,0 +1,167 @@
+"""What a folder would bring to an agent by its own settings, found before anything is started.
+
+Settings of a cloned repo may hold commands to run, rights, an environment with another server for
+the key, MCP servers. Until somebody has said that they trust it, all of that is kept out and only
+the text of its CLAUDE.md is passed along.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ..process.spec import LaunchSpec
+
+#: Settings that give nothing: all others are told. (Of permissions, what only takes rights away.)
+HARMLESS = frozenset(("$schema", "includeCoAuthoredBy", "attribution", "spinnerTipsEnabled"))
+HARMLESS_PERMISSIONS = frozenset(("deny", "ask"))
+
+_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
+_FOLDERS = ("agents", "commands", "skills", "plugins", "output-styles", "workflows")
+_INSTRUCTIONS = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
+MAX_INSTRUCTIONS = 100_000
+MAX_FILES = 1_000
+
+
+class Brought(Struct, frozen=True):
+    """Something that a folder brings: what it is, in which file, and its words."""
+
+    what: str
+    file: str
+    words: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.file}){f': {self.words}' if self.words else ''}"
+
+
+class Survey(Struct, frozen=True):
+    """What was found. `digest` changes with every file that is in it: who trusts it trusts that."""
+
+    folder: str
+    brings: tuple[Brought, ...]
+    digest: str
+    #: The text of its CLAUDE.md files.
+    instructions: str = ""
+
+
+def survey(folder: str | os.PathLike[str] = ".") -> Survey:
+    """Look at what this folder, and those above it, would bring. Nothing of it is run."""
+    real = Path(folder).resolve()
+    digest = hashlib.sha256()
+    brings: list[Brought] = []
+    for above in (real, *real.parents):
+        if above == Path.home().resolve():
+            break  # from here on it is the user's own
+        for file, found in _of_folder(above):
+            brings += found
+            name = os.path.relpath(file, real)
+            digest.update(f"{name}\0{_hash(file)}\0".encode("utf-8", "surrogateescape"))
+    return Survey(str(real), tuple(brings), digest.hexdigest(), _instructions(real))
+
+
+def kept_out(spec: LaunchSpec, found: Survey) -> LaunchSpec:
+    """The launch without what the folder brings: the user's settings alone."""
+    given = spec.append_system_prompt
+    texts = [text for text in (given, found.instructions) if text]
+    return msgspec.structs.replace(
+        spec,
+        setting_sources=("user",),
+        append_system_prompt="\n\n".join(texts) if texts else None,
+    )
+
+
+def _of_folder(folder: Path) -> Iterator[tuple[Path, list[Brought]]]:
+    for name in _SETTINGS:
+        if (file := folder / name).exists():
+            yield file, _of_settings(file)
+    if (file := folder / ".mcp.json").exists():
+        yield file, [Brought("MCP servers", str(file), ", ".join(_servers(file)))]
+    for name in _FOLDERS:
+        for file in _files(folder / ".claude" / name):
+            yield file, [Brought(name, str(file))]
+
+
+def _files(folder: Path) -> list[Path]:
+    found: list[Path] = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() or path.is_symlink():
+            found.append(path)
+        if len(found) >= MAX_FILES:
+            break
+    return found
+
+
+def _of_settings(file: Path) -> list[Brought]:
+    settings = _json(file)
+    if not isinstance(settings, dict):
+        return [Brought("settings that can't be read", str(file))]
+    found = [
+        Brought(key, str(file), _words(value))
+        for key, value in settings.items()
+        if key not in HARMLESS and key != "permissions"
+    ]
+    permissions = settings.get("permissions", {})
+    if not isinstance(permissions, dict):
+        return [*found, Brought("permissions that can't be read", str(file))]
+    found += [
+        Brought(f"permissions.{key}", str(file), _words(value))
+        for key, value in permissions.items()
+        if key not in HARMLESS_PERMISSIONS
+    ]
+    return found
+
+
+def _servers(file: Path) -> list[str]:
+    config = _json(file)
+    servers = config.get("mcpServers") if isinstance(config, dict) else None
+    return [str(name) for name in servers] if isinstance(servers, dict) else ["can't be read"]
+
+
+def _json(file: Path) -> Any:
+    try:
+        return msgspec.json.decode(file.read_bytes())
+    except (OSError, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def _words(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
+def _hash(file: Path) -> str:
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError as error:
+        return f"can't be read: {error.errno}"
+
+
+def _instructions(folder: Path) -> str:
+    """CLAUDE.md of the folder and of those above it in its repository, the outermost first."""
+    texts: list[str] = []
+    for above in reversed(_in_repository(folder)):
+        for name in _INSTRUCTIONS:
+            file = above / name
+            try:
+                text = file.read_text(errors="replace").strip()
+            except OSError:
+                continue
+            if text:
+                texts.append(f"Contents of {file} (instructions of the project):\n\n{text}")
+    return "\n\n".join(texts)[:MAX_INSTRUCTIONS]
+
+
+def _in_repository(folder: Path) -> Sequence[Path]:
+    folders = [folder]
+    for above in (folder, *folder.parents):
+        if above not in folders:
+            folders.append(above)
+        if (above / ".git").exists():
+            return folders
+    return [folder]

@@ -1,0 +1,266 @@
+"""The gate: every tool call is judged before it runs, also those that the CLI would not ask about.
+
+Two doors lead here: a PreToolUse hook, which the CLI calls for every tool, and its own question
+(`can_use_tool`). New CLIs always ask when the hook says so, and the wait is in the question. Old
+ones may run the tool instead, so there the wait is in the hook. Whatever goes wrong raises, and who
+called denies: a hook is never answered with an error.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias, TypeVar
+
+from msgspec import UNSET, Struct, UnsetType
+
+from ..policy.force import InForce
+from ..policy.tools import PLAN, QUESTION
+from ..policy.verdicts import Allowed, Asked, Call, Denied
+from ..protocol.blocks import ToolResultBlock
+from ..protocol.capabilities import Capabilities
+from ..protocol.control import Answer, CanUseTool, HookCallback, InboundRequest
+from ..protocol.hook_outputs import HookOutput, PreToolUseOutput
+from ..protocol.hooks import PreToolUse
+from ..protocol.messages import User
+from ..protocol.permissions import Allow, Decision, Deny, SetMode
+from .desk import Desk
+from .hooks import GATE_ID
+from .plans import Plans
+
+#: More calls than this are not under way in one agent.
+MAX_CALLS = 10_000
+
+#: All versions ask about these two themselves, whatever a hook says; so the wait is there.
+ALWAYS_ASKED = (PLAN, QUESTION)
+
+#: Never changed: what is in it is echoed from the request.
+ALLOW: Decision = Allow()
+
+_T = TypeVar("_T")
+HookReply: TypeAlias = HookOutput | Awaitable[HookOutput]
+Reply: TypeAlias = Decision | Awaitable[Decision]
+
+_log = logging.getLogger("bridle.session")
+
+
+class _Seen(Struct):
+    """A call that the hook has seen."""
+
+    call: Call
+    is_allowed: bool = False
+    #: What was decided in the hook; the CLI may ask again all the same.
+    decision: Decision | None = None
+    was_asked: bool = False
+
+
+class Gate:
+    """Judges one agent's calls, and asks its desk about the rest."""
+
+    def __init__(self, policy: InForce, desk: Desk) -> None:
+        self.policy = policy
+        self._desk = desk
+        self._plans = Plans(policy.ground)
+        self._seen: dict[str, _Seen] = {}
+        #: Whether the wait is in the hook: until we know better, it is.
+        self._waits_in_hook = True
+        self._has_ended = False
+        self._end_turn: Callable[[], None] = lambda: None
+        self._confirm_mode: Callable[[str | None], None] = lambda _: None
+
+    def meet(
+        self,
+        capabilities: Capabilities,
+        end_turn: Callable[[], None],
+        confirm_mode: Callable[[str | None], None],
+    ) -> None:
+        """The CLI is known now; so is how to interrupt it, and whom to tell of its mode."""
+        self._waits_in_hook = capabilities.does("hook ask is always asked") != "yes"
+        self._end_turn, self._confirm_mode = end_turn, confirm_mode
+
+    # --- the two doors
+
+    def hook(self, event: PreToolUse) -> HookReply:
+        """The CLI is about to use a tool."""
+        request = CanUseTool(
+            tool_name=event.tool_name,
+            input=_readable(event.tool_input),
+            tool_use_id=event.tool_use_id,
+            agent_id=event.agent_id,
+        )
+        self._confirm_mode(event.permission_mode)
+        call = Call(event.tool_name, request.input, event.permission_mode, event.cwd)
+        self._plans.saw(call)
+        seen = self._remember(request, _Seen(call))
+        verdict = self.policy.judge(call)
+        match verdict:
+            case Allowed():
+                seen.is_allowed = True
+                return _after(self._desk.judged(request, verdict), _output("allow"))
+            case Denied():
+                seen.decision = self._denied(request, verdict)
+                return _as_output(seen.decision)
+        seen.was_asked = True
+        if not self._waits_in_hook or event.tool_name in ALWAYS_ASKED:
+            return _output("ask", verdict.because)
+        given = self._desk.ask(request, verdict)
+        if inspect.isawaitable(given):
+            return self._later_in_hook(request, seen, given)
+        return _as_output(self._decided(request, seen, given))
+
+    def question(self, request: CanUseTool) -> Reply:
+        """The CLI asks by itself, or because the hook told it to."""
+        seen = self._seen.get(request.tool_use_id or "")
+        if seen is None:
+            seen = self._remember(request, _Seen(Call(request.tool_name, request.input)))
+        if seen.decision is not None:
+            return seen.decision
+        call = Call(request.tool_name, request.input, seen.call.mode, seen.call.cwd)
+        verdict = self.policy.judge(call)
+        match verdict:
+            case Denied():
+                return self._denied(request, verdict)
+            case Allowed() if not seen.is_allowed or request.tool_name in ALWAYS_ASKED:
+                return _after(self._desk.judged(request, verdict), ALLOW)
+            case Allowed():
+                # It knows something that the rules do not.
+                reason = request.decision_reason or "the CLI asks, although the policy allows it"
+                verdict = Asked(reason)
+        seen.was_asked = True
+        request = self._plans.shown(request)
+        given = self._desk.ask(request, verdict)
+        if inspect.isawaitable(given):
+            return self._later(request, seen, given)
+        return self._decided(request, seen, given)
+
+    # --- waiting
+
+    async def _later_in_hook(
+        self, request: CanUseTool, seen: _Seen, given: Awaitable[Decision]
+    ) -> HookOutput:
+        return _as_output(self._decided(request, seen, await given))
+
+    async def _later(
+        self, request: CanUseTool, seen: _Seen, given: Awaitable[Decision]
+    ) -> Decision:
+        return self._decided(request, seen, await given)
+
+    def _decided(self, request: CanUseTool, seen: _Seen, decision: Decision) -> Decision:
+        if not isinstance(decision, Allow | Deny):
+            raise TypeError(f"it answered {decision!r}, which is neither Allow(…) nor Deny(…)")
+        decision = self._plans.delivered_by(decision, request, is_read=not self._waits_in_hook)
+        seen.decision = decision
+        if isinstance(decision, Allow):
+            updates = decision.updated_permissions
+            for update in () if isinstance(updates, UnsetType) else updates:
+                if isinstance(update, SetMode):
+                    self.policy.choose(update.mode)
+        return decision
+
+    def _denied(self, request: CanUseTool, verdict: Denied) -> Deny:
+        """A no holds without a trail: that it can't be written down changes nothing."""
+        try:
+            self._desk.judged(request, verdict)
+        except Exception:  # noqa: BLE001 - it is denied in any case
+            _log.exception("a denied call could not be noted")
+        return Deny(f"Bridle denied this: {verdict.because}")
+
+    # --- what becomes of a call
+
+    def answered(self, request: InboundRequest, answer: Answer) -> None:
+        """An answer has been written to the CLI."""
+        match request, answer:
+            case HookCallback(callback_id=id_), HookOutput() if id_ == GATE_ID:
+                specific = answer.hook_specific_output
+                if not isinstance(specific, PreToolUseOutput):
+                    return
+                tool_use_id = request.tool_use_id or getattr(request.input, "tool_use_id", None)
+                is_final = specific.permission_decision != "ask"
+            case CanUseTool(tool_use_id=tool_use_id), _:
+                is_final = True
+            case _:
+                return
+        seen = self._seen.get(tool_use_id or "")
+        if seen and seen.was_asked and is_final:
+            self._desk.delivered(tool_use_id or "")
+            self._went_out(request, seen)
+
+    def _went_out(self, request: InboundRequest, seen: _Seen) -> None:
+        decision = seen.decision
+        if decision is None:
+            return
+        if isinstance(request, CanUseTool):
+            self._plans.chose(decision, request)
+        elif isinstance(decision, Deny) and decision.interrupt is True:
+            # A hook's answer can't end the turn on the CLIs where the wait is in the hook.
+            self._end_turn()
+
+    def told_mode(self, mode: str) -> None:
+        """The CLI has said in which mode it is."""
+        if found := self._plans.told(mode):
+            self._desk.went_on(*found, mode)
+
+    def saw(self, message: User) -> None:
+        """A tool's result: what was allowed has run."""
+        content = message.message.content
+        if isinstance(content, str):
+            return
+        for block in content:
+            if isinstance(block, ToolResultBlock):
+                seen = self._seen.pop(block.tool_use_id, None)
+                if seen and seen.was_asked and isinstance(seen.decision, Allow):
+                    self._desk.ran(block.tool_use_id)
+
+    def interrupted(self) -> None:
+        self._desk.interrupted()
+
+    def turn_ended(self) -> None:
+        self._desk.turn_ended()
+
+    def ended(self, how: str) -> None:
+        if not self._has_ended:
+            self._has_ended = True
+            self._desk.ended(how)
+
+    def _remember(self, request: CanUseTool, seen: _Seen) -> _Seen:
+        if request.tool_use_id:
+            self._seen[request.tool_use_id] = seen
+            if len(self._seen) > MAX_CALLS:
+                del self._seen[next(iter(self._seen))]
+        return seen
+
+
+def _readable(given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise TypeError("the tool's input can't be read")
+    return given
+
+
+def _output(decision: Any, reason: str = "") -> HookOutput:
+    return HookOutput(
+        hook_specific_output=PreToolUseOutput(
+            permission_decision=decision, permission_decision_reason=reason or UNSET
+        )
+    )
+
+
+def _as_output(decision: Decision) -> HookOutput:
+    """A decision as a hook gives it. A hook can't change permissions: the gate has done that."""
+    if isinstance(decision, Deny):
+        return _output("deny", decision.message)
+    output = _output("allow")
+    specific = output.hook_specific_output
+    assert isinstance(specific, PreToolUseOutput)
+    specific.updated_input = decision.updated_input
+    return output
+
+
+def _after(noted: Awaitable[None] | None, then: _T) -> _T | Awaitable[_T]:
+    """The answer, when what it rests on is written down."""
+    return then if noted is None else _once_noted(noted, then)
+
+
+async def _once_noted(noted: Awaitable[None], then: _T) -> _T:
+    await noted
+    return then

@@ -1,0 +1,71 @@
+"""What a user gives as a policy, made ready: a preset's name, a file or a `Policy`; or no gate."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TypeAlias
+
+from ..errors import InvalidPolicy
+from ..policy.files import parse_policy
+from ..policy.force import InForce
+from ..policy.policy import Policy
+from ..policy.presets import NAMES
+from ..policy.rules import Rule, parse_rule
+from ..process.spec import LaunchSpec
+from .ground import ground_of
+
+
+class Ungated:
+    """No policy and no hook of ours: only what the CLI itself asks about is seen."""
+
+
+PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | InForce | Ungated
+
+
+def load_policy(path: str | os.PathLike[str]) -> Policy:
+    """A policy from a TOML file and those that it includes. It is read now, and not again."""
+    file = Path(path).absolute()
+    try:
+        text = file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidPolicy(str(path), None, f"it can't be read: {error}") from error
+    return parse_policy(text, str(file), lambda included: Path(included).read_text())
+
+
+def in_force(given: PolicyLike, spec: LaunchSpec) -> InForce | None:
+    """The policy for a launch, with the rules that its own options mean; None for `Ungated`."""
+    if isinstance(given, Ungated):
+        return None
+    if isinstance(given, InForce):
+        return given
+    policy = given if isinstance(given, Policy) else _named(given)
+    policy = policy.with_rules(*_options(spec))
+    env = {**(os.environ if spec.inherit_env else {}), **spec.env}
+    ground = ground_of(
+        spec.cwd or Path.cwd(),
+        home=env.get("HOME", ""),
+        also=tuple(str(folder) for folder in spec.add_dirs),
+        claude_home=env.get("CLAUDE_CONFIG_DIR", ""),
+        guarded=tuple({rule.source.rpartition(":")[0] for rule in policy.rules} - {""}),
+    )
+    return InForce(policy, ground)
+
+
+def _named(given: str | os.PathLike[str]) -> Policy:
+    if isinstance(given, str):
+        for name in NAMES:
+            if given == name:
+                return Policy(name)
+        if not given.endswith(".toml"):
+            presets = ", ".join(NAMES)
+            raise InvalidPolicy(given, None, f"no such preset ({presets}), and no .toml file")
+    return load_policy(given)
+
+
+def _options(spec: LaunchSpec) -> list[Rule]:
+    """`allowed_tools` and `disallowed_tools` are rules too, in the same words."""
+    return [
+        *(parse_rule(text, "allow", "allowed_tools") for text in spec.allowed_tools),
+        *(parse_rule(text, "deny", "disallowed_tools") for text in spec.disallowed_tools),
+    ]
