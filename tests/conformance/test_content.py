@@ -14,6 +14,7 @@ from bridle.protocol.content import (
     tool_results,
 )
 from bridle.protocol.messages import Assistant, User
+from bridle.protocol.permissions import Deny
 from bridle.protocol.system import TaskNotification
 from bridle.testing import Conversation, Hold, Turn, has_image, says, tool_use
 
@@ -94,6 +95,21 @@ async def test_subagent(lab: Lab) -> None:
         lab.saw(
             "in the background, then a turn of its own" if in_background else "in the foreground"
         )
+
+
+async def test_gate_of_a_subagent(lab: Lab) -> None:
+    """The gate sees a subagent's calls, also in the background after the turn's end"""
+    judge, hold = Judge(Deny("not for you")), Hold()
+    command = tool_use("Bash", command="echo hi > child.txt", description="make")
+    child = Conversation(
+        [Turn(hold, "Child works.", command), Turn("It may not.")],
+        when=says("the child's task"),
+    )
+    parent = _parent(lab, "general-purpose")
+    async with lab.session(parent, child, approver=judge, policy="ask") as talk:
+        await _delegate(lab, talk, hold)
+        assert judge.tools == ["Bash"]
+        assert not lab.exists("child.txt")
 
 
 async def test_own_agent(lab: Lab) -> None:

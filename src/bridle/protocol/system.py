@@ -167,6 +167,12 @@ class Notification(SystemMessage, tag="notification", kw_only=True):
     priority: str | None = None
 
 
+class UiInvalidate(SystemMessage, tag="ui_invalidate", kw_only=True):
+    """Something that the CLI would show anew on a screen of its own."""
+
+    event: str | None = None
+
+
 class Informational(SystemMessage, tag="informational", kw_only=True):
     content: str
     level: str | None = None
@@ -254,6 +260,7 @@ KnownSystem: TypeAlias = (
     | LocalCommandOutput
     | Notification
     | Informational
+    | UiInvalidate
     | ControlRequestProgress
     | ThinkingTokens
     | CommandsChanged
