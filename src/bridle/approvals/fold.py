@@ -28,10 +28,11 @@ from .model import (
 
 #: A record has at most 256 KB. What is larger than this is cut.
 MAX_RECORD = 192 * 1024
-#: Of each text that is too long so much is kept. (The note at its end is shorter than the slack.)
-KEPT_TEXT, SLACK = 2_000, 100
-KEPT_ITEMS = 50
+#: So much of each text and of each list is kept, and less where that is still too much.
+KEPT = ((2_000, 50), (200, 20))
 KEPT_DEPTH = 6
+#: The note at the end of what is cut is shorter than this: what is cut is not cut again.
+SLACK = 100
 
 
 def digest_of(kind: Kind, tool: str, given: dict[str, Any]) -> str:
@@ -94,7 +95,7 @@ def view(approval: Approval) -> Approval:
         notes=tuple(_shorter(list(approval.notes))),
         blocked_path=_shorter(approval.blocked_path),
         # Half a rule is another rule.
-        suggestions=tuple(s for s in approval.suggestions if len(s) <= KEPT_TEXT)[:KEPT_ITEMS],
+        suggestions=tuple(s for s in approval.suggestions if len(s) <= 1_000)[:20],
         ending=ending,
         is_cut=True,
     )
@@ -116,24 +117,27 @@ def _shorter_choice(choice: Choice) -> Choice:
 
 def _shorter(value: Any) -> Any:
     """The same value with long texts cut; as the head of its JSON where that is not enough."""
-    cut = _cut(value, KEPT_DEPTH)
-    text = msgspec.json.encode(cut)
-    if len(text) <= MAX_RECORD // 4:
-        return cut
-    head = {"…": _cut(text.decode(), 0)}
-    return head if isinstance(value, dict) else [_cut(text.decode(), 0)]
+    for text, items in KEPT:
+        cut = _cut(value, text, items, KEPT_DEPTH)
+        if len(msgspec.json.encode(cut)) <= MAX_RECORD // 6:
+            return cut
+    head = _cut(msgspec.json.encode(value).decode(), KEPT[0][0], 0, 0)
+    return {"…": head} if isinstance(value, dict) else [head]
 
 
-def _cut(value: Any, depth: int) -> Any:
+def _cut(value: Any, text: int, items: int, depth: int) -> Any:
     match value:
-        case str() if len(value) > KEPT_TEXT + SLACK:
-            return f"{value[:KEPT_TEXT]}… ({len(value) - KEPT_TEXT} more characters)"
+        case str() if len(value) > text + SLACK:
+            return f"{value[:text]}… ({len(value) - text} more characters)"
         case dict() | list() if not depth:
-            return _cut(msgspec.json.encode(value).decode(), 0)
+            return _cut(msgspec.json.encode(value).decode(), text, items, 0)
         case dict():
-            shown = list(value.items())[:KEPT_ITEMS]
-            return {_cut(key, 0): _cut(item, depth - 1) for key, item in shown}
+            shown = list(value.items())[:items]
+            return {
+                _cut(name, text, items, 0): _cut(item, text, items, depth - 1)
+                for name, item in shown
+            }
         case list():
-            return [_cut(item, depth - 1) for item in value[:KEPT_ITEMS]]
+            return [_cut(item, text, items, depth - 1) for item in value[:items]]
         case _:
             return value

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
@@ -45,6 +46,7 @@ class Register:
         self._deadlines = Deadlines(clock, self._is_due)
         self._unlogged: dict[str, Pending] = {}  # ended, and the log could not be told
         self._calls: dict[tuple[str, str, str], str] = {}
+        self._noting: Counter[str] = Counter()  # what is on its way to be noted of an approval
         self._underway: set[asyncio.Future[int]] = set()
         self.watches = Watches()
         self.pending: dict[str, Pending] = {}
@@ -220,21 +222,27 @@ class Register:
             approval = self.pending[body.id].approval
         if approval is None or _is_known(approval, body):
             return
+        self._noting[body.id] += 1
         self._write(approval.session, [event_of(body)], partial(self._noted, body))
 
     def _noted(self, body: Delivered | OutcomeSeen, seq: int, error: BaseException | None) -> None:
+        self._noting[body.id] -= 1
+        if not self._noting[body.id]:
+            del self._noting[body.id]
+        pending, ended = self.pending.get(body.id), self.unfinished.get(body.id)
+        before = ended or (pending.approval if pending else None)
+        assert before  # it is kept as long as something of it is on its way
         if error:
             _log.error("what became of approval %s can't be stored: %s", body.id, error)
+            self._let_go(before)
             return
-        pending, ended = self.pending.get(body.id), self.unfinished.get(body.id)
-        if ended:
-            after = fold(ended, seq, body)
-            assert after
+        after = fold(before, seq, body)
+        assert after
+        if pending:
+            pending.approval = view(after)
+        else:
             self.unfinished[body.id] = view(after)
-            self._changed(self.unfinished[body.id])
-        elif pending:
-            pending.approval = view(fold(pending.approval, seq, body) or pending.approval)
-            self._changed(pending.approval)
+        self._changed(view(after))
 
     # --- the rest
 
@@ -255,13 +263,17 @@ class Register:
 
     def _changed(self, approval: Approval) -> None:
         """It is in the log: now it may be seen."""
-        if approval.is_finished:
+        self._let_go(approval)
+        self._shelf.put(approval)
+        self.watches.tell(approval)
+
+    def _let_go(self, approval: Approval) -> None:
+        """No longer keep it in memory, if it is finished."""
+        if approval.is_finished and approval.id not in self._noting:
             self.unfinished.pop(approval.id, None)
             call = _call_of(approval)
             if call and self._calls.get(call) == approval.id:
                 del self._calls[call]
-        self._shelf.put(approval)
-        self.watches.tell(approval)
 
     def _remember_call(self, approval: Approval) -> None:
         call = _call_of(approval)
