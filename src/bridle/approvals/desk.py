@@ -19,7 +19,7 @@ from ..protocol.control import CanUseTool, ElicitationAnswer, ElicitationRequest
 from ..protocol.permissions import Decision
 from .answer import answer_of, elicitation_answer_of
 from .events import JUDGED, Judged, sealed
-from .model import ApprovalRequest, Cause, Kind, Outcome
+from .model import Approval, ApprovalRequest, Cancelled, Cause, Kind, Outcome
 from .remember import ApplyRule, RememberedRule
 from .service import Approvals
 
@@ -60,6 +60,8 @@ class Desk:
         self._suggest = suggest
         self._expires_in = expires_in
         self._is_detached = False
+        self._stop: Cancelled | None = None
+        self._stop_of_all: Cancelled | None = None
         remembered = approvals.remembered
         self._listener = remembered.tell(session, folder, apply) if apply else None
         self.session = session
@@ -110,7 +112,7 @@ class Desk:
             notes=tuple(verdict.notes),
             guard=verdict.guard,
         )
-        approval = await self._approvals.ask(asking, expires_in=self._expires_in, left=self._left)
+        approval = await self._asked(asking)
         return answer_of(approval, request.input)
 
     async def elicit(self, request: ElicitationRequest) -> ElicitationAnswer:
@@ -131,7 +133,7 @@ class Desk:
             tool_use_id=request.elicitation_id,
             reason=request.title or request.description or "",
         )
-        approval = await self._approvals.ask(asking, expires_in=self._expires_in, left=self._left)
+        approval = await self._asked(asking)
         self._approvals.delivered(approval.id)  # there is nothing more to be heard of it
         return elicitation_answer_of(approval)
 
@@ -147,19 +149,31 @@ class Desk:
         if approval_id:
             self._approvals.outcome(approval_id, Outcome("ran", self._approvals.clock.now()))
 
+    async def _asked(self, request: ApprovalRequest) -> Approval:
+        before = self._stop_of(request.agent_id)
+
+        def stopped() -> Cancelled | None:
+            stop = self._stop_of(request.agent_id)
+            return stop if stop is not before else None
+
+        limit = self._expires_in
+        return await self._approvals.ask(
+            request, expires_in=limit, left=self._left, stopped=stopped
+        )
+
     # --- the session
 
     def interrupted(self) -> None:
         """By us: what waits is cancelled at once, not when the CLI says so."""
-        self._cancel("interrupted", lambda _: True)
+        self._cancel("interrupted")
 
     def turn_ended(self) -> None:
         """Nobody waits in the main loop any more; subagents in the background may."""
-        self._cancel("turn ended", lambda agent_id: agent_id is None)
+        self._cancel("turn ended")
 
     def ended(self, how: str) -> None:
         """The process is gone."""
-        self._cancel("process ended", lambda _: True, how)
+        self._cancel("process ended", how)
         now = self._approvals.clock.now()
         for approval in self._approvals.unfinished(self.session, self.launch):
             if approval.status != "pending":
@@ -170,10 +184,18 @@ class Desk:
         self._is_detached = True
         self._listener = None
 
-    def _cancel(self, cause: Cause, which: Callable[[str | None], bool], words: str = "") -> None:
+    def _cancel(self, cause: Cause, words: str = "") -> None:
+        stop = Cancelled(cause, self._approvals.clock.now(), words)
+        self._stop = stop
+        if cause != "turn ended":
+            self._stop_of_all = stop
         for approval in self._approvals.unfinished(self.session, self.launch):
-            if approval.status == "pending" and which(approval.agent_id):
+            if approval.status == "pending" and self._stop_of(approval.agent_id) is stop:
                 self._approvals.withdraw(approval.id, cause, words)
+
+    def _stop_of(self, agent_id: str | None) -> Cancelled | None:
+        """What last cancelled all that waited: in the main loop, or in a subagent."""
+        return self._stop if agent_id is None else self._stop_of_all
 
     def _left(self, approval_id: str) -> None:
         if not self._is_detached:

@@ -118,15 +118,19 @@ class Approvals:
         *,
         expires_in: float | None = None,
         left: Callable[[str], None] | None = None,
+        stopped: Callable[[], Cancelled | None] = lambda: None,
     ) -> Approval:
         """Ask, and wait for what the agent is to be told.
 
         Cancelled, it withdraws what it asked, at once: nobody is left to be told. (Or it does what
-        `left` does with the id.)
+        `left` does with the id.) `stopped` says whether it was stopped while we looked whether it
+        had been asked before.
         """
         found = await self._asked(request, expires_in)
         if isinstance(found, Approval):
             return await self._whole(found)
+        if stop := stopped():
+            self._register.cancel(found, stop)
         found.askers += 1
         try:
             await asyncio.shield(found.stored)
