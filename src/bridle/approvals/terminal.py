@@ -30,8 +30,8 @@ from .model import (
     Approval,
     Approve,
     ApprovePlan,
-    Choice,
     Cancelled,
+    Choice,
     Decided,
     Expired,
     ForSession,
@@ -229,13 +229,13 @@ class Terminal:
         number = int(given) - 1 if given.isdigit() else -1
         rules = approval.suggestions
         rule = rules[number] if 0 <= number < len(rules) else given
-        if not rule or given.isdigit() and rule == given:
+        if not rule or (given.isdigit() and rule == given):
             return None
         self._say(f"Add {visible(rule)} for this [s]ession, or [a]lways? ", end="")
         key = await self._key()
         self._say(key if key in ("s", "a") else "no")
-        remember: Remember | None = {"s": ForSession(rule), "a": Always(rule)}.get(key)
-        return Approve(remember=remember) if remember else None
+        choices: dict[str, Remember] = {"s": ForSession(rule), "a": Always(rule)}
+        return Approve(remember=choices[key]) if key in choices else None
 
     async def _edit(self, approval: Approval) -> Choice | None:
         self._say("edit")
