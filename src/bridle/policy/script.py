@@ -35,12 +35,12 @@ class Script:
             self._cwds = [cwd]
 
     def all_programs(self) -> Iterator[Program]:
-        """Each, and those inside of it."""
-        stack = list(self.programs)
+        """Each, and those inside of it, in their order."""
+        stack = self.programs[::-1]
         while stack:
             program = stack.pop()
             yield program
-            stack += program.inner
+            stack += program.inner[::-1]
 
     def _move(self) -> None:
         """Every folder in which a command may find itself: a `cd` may have happened or not."""
