@@ -1,0 +1,54 @@
+"""Of what we read, a real shell runs nothing that we did not see."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from bridle.policy.shell.reader import Reader
+from tests.conftest import ON_CI
+
+from .fuzz import Report, fuzz
+
+pytestmark = pytest.mark.timeout(400)
+
+
+def assert_nothing_missed(report: Report) -> None:
+    print(report)  # noqa: T201 - the figures are wanted with -s
+    assert not report.missed, str(report)
+    # A fuzz that runs nothing finds nothing.
+    assert report.accepted >= report.generated / 4, str(report)
+    assert report.ran >= report.accepted / 2, str(report)
+    assert report.unfinished <= report.accepted / 500, str(report)
+
+
+def test_bash_runs_nothing_that_was_not_seen() -> None:
+    assert_nothing_missed(fuzz(20_000 if ON_CI else 2_000, seed=5_000_000))
+
+
+def test_what_wrappers_and_inner_shells_run_was_seen() -> None:
+    assert_nothing_missed(fuzz(3_000 if ON_CI else 400, seed=6_000_000, has_wrappers=True))
+
+
+@pytest.mark.parametrize("shell", [it for it in ("dash", "zsh") if shutil.which(it)])
+def test_another_shell_runs_nothing_that_was_not_seen(shell: str) -> None:
+    assert_nothing_missed(fuzz(3_000 if ON_CI else 400, seed=7_000_000, shell=shell))
+
+
+def _skip_inner(_reader: Reader, _text: str) -> None:
+    """A reader that does not look into backticks."""
+
+
+def _skip_expansions(_reader: Reader) -> None:
+    """A reader that does not look into the bodies of heredocs."""
+
+
+@pytest.mark.parametrize(
+    ("name", "hole"), [("read_inner", _skip_inner), ("expansions", _skip_expansions)]
+)
+def test_the_fuzz_finds_a_hole_that_is_made_on_purpose(
+    name: str, hole: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Reader, name, hole)
+    assert fuzz(2_000, seed=5_000_000, most_misses=1).missed
