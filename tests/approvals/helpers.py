@@ -58,6 +58,8 @@ class FailingLog:
         self.refuses = False
         self.lies = False
         self.refused_kinds: set[str] = set()
+        self.held: asyncio.Event | None = None  # appends wait for it before they are made
+        self.durabilities: dict[str, Durability] = {}
 
     def append(
         self,
@@ -66,13 +68,23 @@ class FailingLog:
         expect_last_seq: int,
         durability: Durability = Durability.PROCESS,
     ) -> asyncio.Future[int]:
+        self.durabilities |= {event.kind: durability for event in events}
         is_refused = self.refuses or any(event.kind in self.refused_kinds for event in events)
         if is_refused and not self.lies:
             failed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
             failed.set_exception(JournalUnwritable("told to fail"))
             return failed
+        if self.held:
+            return asyncio.ensure_future(self._later(stream, events, expect_last_seq, durability))
         stored = self._log.append(stream, events, expect_last_seq, durability)
         return asyncio.ensure_future(_lying(stored)) if is_refused else stored
+
+    async def _later(
+        self, stream: str, events: Sequence[NewEvent], last: int, durability: Durability
+    ) -> int:
+        assert self.held
+        await self.held.wait()
+        return await self._log.append(stream, events, last, durability)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)

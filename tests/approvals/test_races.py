@@ -158,6 +158,26 @@ async def test_an_expiry_behind_a_decision_that_fails_comes_after_all(
         assert isinstance(failed, JournalUnwritable)
 
 
+async def test_a_time_that_is_up_while_a_decision_is_on_its_way_is_too_late(
+    journal: Journal, clock: TurnedClock
+) -> None:
+    log = FailingLog(journal)
+    async with open_approvals(journal, clock=clock, owners=Owners(log)) as approvals:
+        asked = await approvals.open(request(), expires_in=10)
+        log.held = asyncio.Event()
+        deciding = asyncio.create_task(approvals.decide(asked.id, Approve(), by=ANN))
+        await asyncio.sleep(0)
+        clock.turn(10)
+        expiring = asyncio.create_task(approvals.expire(asked.id))
+        for _ in range(5):  # the timer has its turn
+            await asyncio.sleep(0)
+        log.held.set()
+        assert (await deciding).status == "allowed"
+        [late] = await asyncio.gather(expiring, return_exceptions=True)
+        assert isinstance(late, AlreadyDecided)
+        assert await kinds_in(journal) == ["approval.requested", "approval.decided"]
+
+
 async def test_a_withdrawal_of_what_is_on_its_way_to_the_log_is_logged_behind_it(
     approvals: Approvals, journal: Journal
 ) -> None:

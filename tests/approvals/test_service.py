@@ -18,6 +18,8 @@ from bridle.approvals import (
     UnknownApproval,
     open_approvals,
 )
+from bridle.approvals.events import Delivered
+from bridle.approvals.fold import fold
 from bridle.errors import JournalUnwritable, WrongSequence
 from bridle.journal import Journal, NewEvent, verify
 from bridle.journal.owner import Owners
@@ -203,6 +205,39 @@ async def test_a_slow_watch_gets_the_latest_state(approvals: Approvals) -> None:
     asked = await approvals.open(request())
     decided = await approvals.decide(asked.id, Approve(), by=ANN)
     assert await anext(watch) == [decided]
+
+
+async def test_what_is_not_stored_yet_is_unknown_to_all(
+    journal: Journal, clock: TurnedClock
+) -> None:
+    log = FailingLog(journal)
+    async with open_approvals(journal, clock=clock, owners=Owners(log)) as approvals:
+        await approvals.open(request(session="other"))
+        log.held = asyncio.Event()
+        opening = asyncio.create_task(approvals.open(request(tool_use_id=None)))
+        while not (unstored := approvals.unfinished("child", "launch-1")):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        [asked] = unstored
+        for look in (
+            approvals.get(asked.id),
+            approvals.wait(asked.id),
+            approvals.decide(asked.id, Approve(), by=ANN),
+            approvals.cancel(asked.id),
+        ):
+            with pytest.raises(UnknownApproval):
+                await look
+        assert [found.session for found in await approvals.list()] == ["other"]
+        assert [found.session for found in await anext(approvals.watch())] == ["other"]
+        log.held.set()
+        assert (await opening).id == asked.id
+
+
+async def test_an_event_that_is_in_it_already_changes_nothing(approvals: Approvals) -> None:
+    asked = await approvals.open(request())
+    decided = await approvals.decide(asked.id, Approve(), by=ANN)
+    assert fold(decided, decided.seq, Delivered(asked.id, 9.0)) is decided
+    assert fold(decided, 1, asked) is decided
+    assert fold(None, 5, Delivered(asked.id, 9.0)) is None
 
 
 # --- a journal that fails

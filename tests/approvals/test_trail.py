@@ -16,10 +16,11 @@ from bridle.approvals import (
     Reject,
     open_approvals,
 )
-from bridle.journal import Journal, open_journal, verify
+from bridle.journal import Durability, Journal, open_journal, verify
+from bridle.journal.owner import Owners
 from bridle.policy.verdicts import Allowed, Denied
 
-from .helpers import ANN, TurnedClock, a_rule, call, events_in, request
+from .helpers import ANN, FailingLog, TurnedClock, a_rule, call, events_in, request
 
 
 async def _mixed(journal: Journal, approvals: Approvals, clock: TurnedClock) -> None:
@@ -57,6 +58,22 @@ async def test_after_a_mixed_history_the_chain_is_whole(
         "approval.cancelled",
         "approval.expired",
         "tool.judged",
+        "rule.added",
+        "policy.applied",
+    }
+
+
+async def test_what_ends_an_approval_survives_a_power_loss(
+    journal: Journal, clock: TurnedClock
+) -> None:
+    log = FailingLog(journal)
+    async with open_approvals(journal, clock=clock, check=a_rule, owners=Owners(log)) as approvals:
+        await _mixed(journal, approvals, clock)
+    powerful = {kind for kind, given in log.durabilities.items() if given is Durability.POWER}
+    assert powerful == {
+        "approval.decided",
+        "approval.cancelled",
+        "approval.expired",
         "rule.added",
         "policy.applied",
     }

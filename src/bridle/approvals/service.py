@@ -195,7 +195,7 @@ class Approvals:
         pending = await self._free(approval_id)
         self._check(pending.approval, choice, by, shown)
         decided = Decided(by, choice, self.clock.now(), shown or "", under)
-        return await asyncio.shield(self._register.decide(pending, decided))
+        return await self._register.decide(pending, decided)
 
     def _check(self, approval: Approval, choice: Choice, by: Decider, shown: str | None) -> None:
         check_standing(by, approval, choice)
