@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from bridle.approvals import Approval, ApprovalRequest, Approvals, Person
 from bridle.approvals.model import Kind
 from bridle.errors import InvalidEntry, JournalUnwritable
-from bridle.journal import Durability, Event, Journal, NewEvent
+from bridle.journal import Bucket, Durability, Event, Journal, NewEvent
 from bridle.protocol.control import CanUseTool
 
 #: How long anything in these tests may take, in seconds.
@@ -18,6 +18,8 @@ LIMIT = 60
 ANN = Person("ann", "terminal")
 BOB = Person("bob", "web")
 DAY = 86_400.0
+
+T = TypeVar("T")
 
 _numbers = count(1)
 
@@ -88,6 +90,33 @@ class FailingLog:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
+
+
+class ForgetfulJournal:
+    """A journal that stores events, and no records in these buckets."""
+
+    def __init__(self, journal: Journal, *buckets: str) -> None:
+        self._journal = journal
+        self._refused = buckets
+        self.log = journal.log
+        self.blobs = journal.blobs
+        self.payload = journal.payload
+        self.aclose = journal.aclose
+
+    @property
+    def records(self) -> Any:
+        return self
+
+    def bucket(self, name: str, kind: type[T]) -> Bucket[T]:
+        return Bucket(self.records, name, kind)
+
+    async def put(self, bucket: str, *more: Any) -> int:
+        if bucket in self._refused:
+            raise JournalUnwritable("told to fail")
+        return await self._journal.records.put(bucket, *more)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal.records, name)
 
 
 async def _lying(stored: asyncio.Future[int]) -> int:

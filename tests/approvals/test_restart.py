@@ -28,7 +28,7 @@ from bridle.journal import Journal, open_journal, verify
 from bridle.journal.events import MAX_BODY
 
 from ..journal.engines import Engine
-from .helpers import ANN, LIMIT, TurnedClock, events_in, kinds_in, request, until
+from .helpers import ANN, LIMIT, ForgetfulJournal, TurnedClock, events_in, kinds_in, request, until
 
 REPO = Path(__file__).parents[2]
 
@@ -91,6 +91,18 @@ async def test_records_are_made_from_the_log_and_twice_is_as_once(
             ]
             assert revisions in (None, now)
             revisions = now
+
+
+async def test_records_that_could_not_be_saved_are_made_at_the_next_start(
+    journal: Journal, clock: TurnedClock
+) -> None:
+    forgetful = ForgetfulJournal(journal, OPEN, FINISHED)
+    async with open_approvals(forgetful, clock=clock) as approvals:
+        before = await _mixed_history(approvals)
+        assert len(before) == 5, "it knows them all the same"
+    assert await journal.records.list(OPEN) == []
+    async with open_approvals(journal, clock=clock) as approvals:
+        assert await approvals.list() == before
 
 
 async def test_a_start_reads_only_what_came_after_the_cursor(

@@ -288,7 +288,7 @@ class Approvals:
         # None that is pending is anywhere else than here.
         stored = [] if status == "pending" else await self._shelf.all(fits)
         found = {approval.id: approval for approval in (*stored, *self._register.visible())}
-        return sorted(filter(fits, found.values()), key=lambda a: (a.created, a.requested_seq))
+        return sorted(filter(fits, found.values()), key=_age)
 
     # --- the rest
 
@@ -329,3 +329,7 @@ def _id_of(request: ApprovalRequest, digest: str, number: int) -> str:
 
 def _is_withdrawn(approval: Approval) -> bool:
     return isinstance(approval.ending, Cancelled) and approval.ending.cause == "withdrawn"
+
+
+def _age(approval: Approval) -> tuple[float, str, int]:
+    return approval.created, approval.session, approval.requested_seq
