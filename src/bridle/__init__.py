@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .session.folder import Survey, survey
     from .session.hooks import Hooks
     from .session.images import image
-    from .session.policies import Ungated, load_policy
+    from .session.policies import Ungated, in_force, load_policy
     from .session.reminder import remind_to_commit
     from .session.session import Session
     from .session.tools import tool
@@ -71,6 +71,7 @@ _HOMES = {
     "User": "protocol.messages",
     "connect": "session.connect",
     "image": "session.images",
+    "in_force": "session.policies",
     "list_sessions": "session.transcripts",
     "load_policy": "session.policies",
     "pre_tool_use": "protocol.hook_outputs",
@@ -114,6 +115,7 @@ __all__ = [
     "__version__",
     "connect",
     "image",
+    "in_force",
     "list_sessions",
     "load_policy",
     "pre_tool_use",

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET
 
 from ..errors import InvalidLaunch, SessionClosed
+from ..policy.force import InForce
 from ..process.arguments import can_bypass
 from ..process.child import ChildProcess
 from ..process.spec import LaunchOptions, LaunchSpec
@@ -27,7 +28,7 @@ from .gate import Gate
 from .hooks import Hooks
 from .mailbox import UNREAD_BYTES
 from .options import REQUEST_SECONDS, SessionOptions
-from .policies import PolicyLike, in_force
+from .policies import PolicyLike, Ungated, in_force
 from .responder import DialogHandler, Elicitor, Handlers
 from .session import Session
 from .tools import Tools, ToolServers
@@ -150,9 +151,9 @@ def connect(
 
 
 def _gate(policy: PolicyLike, spec: LaunchSpec, approver: Approver | Desk | None) -> Gate | None:
-    force = in_force(policy, spec)
-    if force is None:
+    if isinstance(policy, Ungated):
         return None
+    force = policy if isinstance(policy, InForce) else in_force(policy, spec)
     return Gate(force, approver if isinstance(approver, Desk) else PlainDesk(approver))
 
 

@@ -33,12 +33,8 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
     return parse_policy(text, str(file), lambda included: Path(included).read_text())
 
 
-def in_force(given: PolicyLike, spec: LaunchSpec) -> InForce | None:
-    """The policy for a launch, with the rules that its own options mean; None for `Ungated`."""
-    if isinstance(given, Ungated):
-        return None
-    if isinstance(given, InForce):
-        return given
+def in_force(given: str | os.PathLike[str] | Policy, spec: LaunchSpec) -> InForce:
+    """The policy for a launch, with the rules that the launch's own options mean."""
     policy = given if isinstance(given, Policy) else _named(given)
     policy = policy.with_rules(*_options(spec))
     env = {**(os.environ if spec.inherit_env else {}), **spec.env}

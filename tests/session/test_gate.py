@@ -1,0 +1,414 @@
+"""The gate: both doors, old CLIs and new ones, and a desk that hears of everything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bridle
+from bridle.policy import Allowed, Asked, Denied, Policy
+from bridle.process.transport import Exit
+from bridle.protocol.control import CanUseTool
+from bridle.protocol.permissions import Allow, Decision, Deny, SetMode
+from bridle.session.desk import Desk
+from bridle.session.hooks import GATE_ID
+from bridle.testing import MemoryTransport
+
+from .conftest import StartSession
+from .wire import SESSION, init, result
+
+OLD, NEW = "2.0.75", "2.1.325"
+
+
+def hook(
+    cli: MemoryTransport, number: str, tool: str = "Bash", mode: str = "default", **given: Any
+) -> None:
+    """The CLI calls the gate for a tool."""
+    told = {
+        "hook_event_name": "PreToolUse",
+        "session_id": SESSION,
+        "cwd": "/",
+        "tool_name": tool,
+        "tool_input": given,
+        "tool_use_id": f"t{number}",
+        "permission_mode": mode,
+    }
+    cli.ask(f"h{number}", subtype="hook_callback", callback_id=GATE_ID, input=told)
+
+
+def question(cli: MemoryTransport, number: str, tool: str = "Bash", **given: Any) -> None:
+    """The CLI asks by itself."""
+    asked = {"subtype": "can_use_tool", "tool_name": tool, "input": given}
+    cli.ask(f"q{number}", **asked, tool_use_id=f"t{number}")
+
+
+def tool_result(number: str) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "ok"}
+    return {"type": "user", "message": {"role": "user", "content": [block]}, "session_id": SESSION}
+
+
+async def said_by_hook(cli: MemoryTransport, number: str) -> tuple[str, str]:
+    answer = await cli.answer(f"h{number}")
+    assert answer["subtype"] == "success", answer
+    specific = answer["response"]["hookSpecificOutput"]
+    return specific["permissionDecision"], specific.get("permissionDecisionReason", "")
+
+
+async def said_to_question(cli: MemoryTransport, number: str) -> dict[str, Any]:
+    answer: dict[str, Any] = (await cli.answer(f"q{number}"))["response"]
+    return answer
+
+
+class Trail:
+    """A desk that writes down what it is told, and answers when the test says so."""
+
+    def __init__(self, decision: Decision | None = None) -> None:
+        self.told: list[tuple[str, ...]] = []
+        self.decision = decision
+        self.verdicts: list[Asked] = []
+        self.asked: list[CanUseTool] = []
+        self.noted: asyncio.Future[None] | None = None
+        self.failure: Exception | None = None
+
+    def judged(self, request: CanUseTool, verdict: Allowed | Denied) -> Awaitable[None] | None:
+        self.told.append((str(verdict.__struct_config__.tag), request.tool_name))
+        if self.failure:
+            raise self.failure
+        return self.noted
+
+    def ask(self, request: CanUseTool, verdict: Asked) -> Decision | Awaitable[Decision]:
+        self.told.append(("ask", request.tool_name))
+        self.asked.append(request)
+        self.verdicts.append(verdict)
+        if self.decision:
+            return self.decision
+        return asyncio.get_running_loop().create_future()
+
+    def delivered(self, tool_use_id: str) -> None:
+        self.told.append(("delivered", tool_use_id))
+
+    def ran(self, tool_use_id: str) -> None:
+        self.told.append(("ran", tool_use_id))
+
+    def went_on(self, tool_use_id: str, chosen: str, told: str) -> None:
+        self.told.append(("went on", tool_use_id, chosen, told))
+
+    def interrupted(self) -> None:
+        self.told.append(("interrupted",))
+
+    def turn_ended(self) -> None:
+        self.told.append(("turn ended",))
+
+    def ended(self, how: str) -> None:
+        assert how
+        self.told.append(("ended",))
+
+
+def test_the_trail_is_a_desk() -> None:
+    assert isinstance(Trail(), Desk)
+
+
+async def test_the_gate_is_registered_for_every_tool_under_its_frozen_name(
+    start: StartSession,
+) -> None:
+    _, cli = await start()
+    (request,) = cli.requests("initialize")
+    (gate,) = request["hooks"]["PreToolUse"]
+    assert gate == {"hookCallbackIds": ["bridle-gate"], "timeout": 2147483.0, "onFailure": "block"}
+
+
+async def test_hooks_of_the_user_stand_beside_the_gate(start: StartSession) -> None:
+    hooks = bridle.Hooks()
+    hooks.on(bridle.protocol.hooks.PreToolUse)(lambda _: None)
+    _, cli = await start(hooks=hooks, version=OLD)
+    (request,) = cli.requests("initialize")
+    ids = [one["hookCallbackIds"] for one in request["hooks"]["PreToolUse"]]
+    assert ids == [["bridle-gate"], ["bridle-PreToolUse-1"]]
+    assert len(hooks) == 1
+
+
+# --- rules
+
+
+@pytest.mark.parametrize("version", [OLD, NEW, None])
+async def test_what_a_rule_allows_runs_when_it_is_written_down(
+    start: StartSession, version: str | None
+) -> None:
+    desk = Trail()
+    desk.noted = asyncio.get_running_loop().create_future()
+    _, cli = await start(version=version, approver=desk, policy=Policy(allow=["Bash(ls:*)"]))
+    hook(cli, "1", command="ls -l")
+    hook(cli, "2", "TodoWrite", todos=[])
+    question(cli, "3", command="ls")
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert [cli.answered(one) for one in ("h1", "h2", "q3")] == [None, None, None]
+    desk.noted.set_result(None)
+    assert await said_by_hook(cli, "1") == ("allow", "")
+    assert await said_by_hook(cli, "2") == ("allow", "")
+    assert (await said_to_question(cli, "3"))["behavior"] == "allow"
+    assert desk.told == [("allow", "Bash"), ("allow", "TodoWrite"), ("allow", "Bash")]
+
+
+async def test_what_is_allowed_and_can_not_be_written_down_does_not_run(
+    start: StartSession,
+) -> None:
+    desk = Trail()
+    desk.failure = OSError("the disk is full")
+    _, cli = await start(approver=desk, policy=Policy(allow=["Bash(ls:*)"]))
+    hook(cli, "1", command="ls")
+    decision, reason = await said_by_hook(cli, "1")
+    assert decision == "deny"
+    assert "the disk is full" in reason
+
+
+async def test_what_is_denied_is_so_also_if_it_can_not_be_written_down(
+    start: StartSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk = Trail()
+    desk.failure = OSError("the disk is full")
+    _, cli = await start(approver=desk, policy=Policy(deny=["Bash(rm:*)"]))
+    hook(cli, "1", command="rm x")
+    question(cli, "2", command="rm x")
+    decision, reason = await said_by_hook(cli, "1")
+    assert decision == "deny"
+    assert "Bash(rm:*)" in reason
+    assert (await said_to_question(cli, "2"))["behavior"] == "deny"
+    assert "could not be noted" in caplog.text
+
+
+async def test_an_input_that_is_no_object_is_denied(start: StartSession) -> None:
+    _, cli = await start(policy="autonomous")
+    told = {"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Bash"}
+    asked = {"subtype": "hook_callback", "callback_id": GATE_ID}
+    cli.ask("h1", **asked, input={**told, "tool_input": [1, 2]})
+    decision, reason = await said_by_hook(cli, "1")
+    assert decision == "deny"
+    assert "can't be read" in reason
+
+
+async def test_in_plan_mode_the_gate_is_stricter(start: StartSession) -> None:
+    _, cli = await start(policy="autonomous")
+    hook(cli, "1", "Write", "plan", file_path="/tmp/x", content="")
+    hook(cli, "2", "Write", "bypassPermissions", file_path="/tmp/x", content="")
+    assert (await said_by_hook(cli, "1"))[0] == "deny"
+    assert (await said_by_hook(cli, "2"))[0] == "allow"
+
+
+async def test_the_options_of_the_launch_are_rules_too(tmp_path: Path) -> None:
+    launch = {"allowed_tools": ["Bash(ls:*)"], "disallowed_tools": ["WebFetch"]}
+    spec = bridle.LaunchSpec(cwd=tmp_path, **launch)  # type: ignore[arg-type]
+    force = bridle.in_force("ask", spec)
+    assert [(rule.behavior, rule.text) for rule in force.policy.rules] == [
+        ("allow", "Bash(ls:*)"),
+        ("deny", "WebFetch"),
+    ]
+
+
+# --- asking
+
+
+async def test_a_new_cli_is_told_to_ask_and_the_wait_is_in_its_question(
+    start: StartSession,
+) -> None:
+    desk = Trail(Allow())
+    _, cli = await start(approver=desk)
+    hook(cli, "1", command="rm x")
+    decision, reason = await said_by_hook(cli, "1")
+    assert decision == "ask"
+    assert "rm x" in reason
+    assert desk.told == []
+    question(cli, "1", command="rm x")
+    assert (await said_to_question(cli, "1"))["behavior"] == "allow"
+    cli.say(tool_result("1"))
+    await cli.answer("q1")
+    session_told = [("ask", "Bash"), ("delivered", "t1")]
+    assert desk.told[:2] == session_told
+
+
+@pytest.mark.parametrize("version", [OLD, None])
+async def test_with_an_old_cli_the_wait_is_in_the_hook(
+    start: StartSession, version: str | None
+) -> None:
+    desk = Trail(Allow({"command": "rm y"}))
+    _, cli = await start(version=version, approver=desk)
+    hook(cli, "1", command="rm x")
+    answer = await cli.answer("h1")
+    specific = answer["response"]["hookSpecificOutput"]
+    assert specific["permissionDecision"] == "allow"
+    assert specific["updatedInput"] == {"command": "rm y"}
+    assert desk.told == [("ask", "Bash"), ("delivered", "t1")]
+    # If it asks all the same, it is told the same, and nobody else is asked.
+    question(cli, "1", command="rm x")
+    assert (await said_to_question(cli, "1"))["updatedInput"] == {"command": "rm y"}
+    assert desk.told.count(("ask", "Bash")) == 1
+
+
+async def test_an_old_clis_turn_is_interrupted_when_a_no_says_so(start: StartSession) -> None:
+    _, cli = await start(version=OLD, approver=Trail(Deny("stop", interrupt=True)))
+    hook(cli, "1", command="rm x")
+    assert (await said_by_hook(cli, "1"))[0] == "deny"
+    assert len(cli.requests("interrupt")) == 1
+
+
+@pytest.mark.parametrize("version", [OLD, NEW])
+@pytest.mark.parametrize("tool", ["ExitPlanMode", "AskUserQuestion"])
+async def test_plans_and_questions_are_always_asked_in_the_question(
+    start: StartSession, version: str, tool: str
+) -> None:
+    desk = Trail(Allow())
+    _, cli = await start(version=version, approver=desk, policy="autonomous")
+    hook(cli, "1", tool, questions=[])
+    assert (await said_by_hook(cli, "1"))[0] == "ask"
+    question(cli, "1", tool, questions=[])
+    assert (await said_to_question(cli, "1"))["behavior"] == "allow"
+    assert desk.told == [("ask", tool), ("delivered", "t1")]
+
+
+async def test_a_plan_that_a_rule_allows_is_not_asked(start: StartSession) -> None:
+    desk = Trail()
+    _, cli = await start(version=OLD, approver=desk, policy=Policy(allow=["ExitPlanMode"]))
+    hook(cli, "1", "ExitPlanMode", plan="p")
+    assert (await said_by_hook(cli, "1"))[0] == "allow"
+    question(cli, "1", "ExitPlanMode", plan="p")
+    assert (await said_to_question(cli, "1"))["behavior"] == "allow"
+
+
+async def test_what_the_cli_asks_although_the_hook_has_allowed_it_goes_to_a_person(
+    start: StartSession,
+) -> None:
+    desk = Trail(Deny("better not"))
+    _, cli = await start(approver=desk, policy=Policy(allow=["Bash(rm:*)"]))
+    hook(cli, "1", command="rm -rf x")
+    assert (await said_by_hook(cli, "1"))[0] == "allow"
+    question(cli, "1", command="rm -rf x")
+    assert (await said_to_question(cli, "1"))["message"] == "better not"
+
+
+async def test_an_answer_that_is_none_denies(start: StartSession) -> None:
+    for version in (OLD, NEW):
+        _, cli = await start(version=version, approver=lambda _: True)
+        hook(cli, "1", command="rm x")
+        question(cli, "1", command="rm x")
+        assert (await said_to_question(cli, "1"))["behavior"] == "deny"
+        assert (await said_by_hook(cli, "1"))[0] in ("ask", "deny")
+
+
+async def test_a_desk_needs_a_gate() -> None:
+    with pytest.raises(TypeError, match="would not see every call"):
+        bridle.connect(transport=MemoryTransport(), approver=Trail(), policy=bridle.Ungated())
+
+
+# --- what becomes of it
+
+
+async def test_the_desk_hears_what_ran_and_when_all_is_over(start: StartSession) -> None:
+    desk = Trail(Allow())
+    session, cli = await start(approver=desk)
+    turn = await session.send("go")
+    cli.say(init(turn.uuid or ""))
+    question(cli, "1", command="rm x")
+    await said_to_question(cli, "1")
+    cli.say(tool_result("1"), tool_result("9"), result("done", turn.uuid or ""))
+    await turn.result()
+    expected = [("ask", "Bash"), ("delivered", "t1"), ("ran", "t1"), ("turn ended",)]
+    assert desk.told == expected
+    cli.end(Exit(code=1))
+    assert await anext(aiter(session.messages()), None) is None
+    assert desk.told == [*expected, ("ended",)]
+    await session.stop()
+    assert desk.told.count(("ended",)) == 1
+
+
+async def test_our_interrupt_is_told_at_once(start: StartSession) -> None:
+    desk = Trail()
+    session, cli = await start(approver=desk, replies={"interrupt": None})
+    question(cli, "1", command="rm x")
+    interrupting = asyncio.ensure_future(session.interrupt())
+    await asyncio.sleep(0)
+    assert ("interrupted",) in desk.told
+    interrupting.cancel()
+    await asyncio.wait([interrupting])
+
+
+# --- plans
+
+
+def claude(home: Path) -> dict[str, Any]:
+    """A policy whose ground has this home of Claude's."""
+    env = {"HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / "claude")}
+    return {"policy": bridle.in_force("ask", bridle.LaunchSpec(env=env))}
+
+
+async def test_the_mode_that_is_chosen_with_a_plan_is_confirmed_by_what_the_cli_says(
+    start: StartSession,
+) -> None:
+    mode = SetMode("bypassPermissions", "session")
+    desk = Trail(Allow(updated_permissions=[mode]))
+    session, cli = await start(approver=desk)
+    question(cli, "1", "ExitPlanMode", plan="p")
+    await said_to_question(cli, "1")
+    assert session.policy
+    assert session.policy.policy.preset == "autonomous"
+    cli.say({"type": "system", "subtype": "status", "status": None, "permissionMode": "default"})
+    hook(cli, "2", "TodoWrite")
+    await said_by_hook(cli, "2")
+    assert ("went on", "t1", "bypassPermissions", "default") in desk.told
+
+
+async def test_an_old_cli_tells_its_mode_with_the_next_hook(start: StartSession) -> None:
+    desk = Trail(Allow(updated_permissions=[SetMode("acceptEdits", "session")]))
+    session, cli = await start(approver=desk, version=OLD)
+    question(cli, "1", "ExitPlanMode", plan="p")
+    await said_to_question(cli, "1")
+    hook(cli, "2", "TodoWrite", "acceptEdits")
+    await said_by_hook(cli, "2")
+    assert ("went on", "t1", "acceptEdits", "acceptEdits") in desk.told
+    assert session.permission_mode == "acceptEdits"
+
+
+async def test_a_plan_is_shown_from_its_file(start: StartSession, tmp_path: Path) -> None:
+    plan = tmp_path / "claude/plans/a.md"
+    plan.parent.mkdir(parents=True)
+    plan.write_text("1. look")
+    desk = Trail(Allow())
+    _, cli = await start(approver=desk, **claude(tmp_path))
+    hook(cli, "1", "Write", "plan", file_path=str(plan), content="1. look")
+    assert (await said_by_hook(cli, "1"))[0] == "allow"
+    question(cli, "2", "ExitPlanMode")
+    await said_to_question(cli, "2")
+    assert desk.asked[-1].input == {"plan": "1. look"}
+
+
+async def test_an_edited_plan_is_written_to_its_file_for_an_old_cli(
+    start: StartSession, tmp_path: Path
+) -> None:
+    plan = tmp_path / "claude/plans/a.md"
+    plan.parent.mkdir(parents=True)
+    desk = Trail(Allow({"plan": "1. leap"}))
+    _, cli = await start(approver=desk, version=OLD, **claude(tmp_path))
+    hook(cli, "1", "Write", "plan", file_path=str(plan), content="1. look")
+    await said_by_hook(cli, "1")
+    question(cli, "2", "ExitPlanMode", plan="1. look")
+    assert (await said_to_question(cli, "2"))["behavior"] == "allow"
+    assert plan.read_text() == "1. leap"
+
+
+async def test_an_edited_plan_without_a_file_goes_back_to_an_old_clis_model(
+    start: StartSession,
+) -> None:
+    _, cli = await start(approver=Trail(Allow({"plan": "1. leap"})), version=OLD)
+    question(cli, "2", "ExitPlanMode", plan="1. look")
+    answer = await said_to_question(cli, "2")
+    assert answer["behavior"] == "deny"
+    assert answer["message"].endswith("1. leap")
+
+
+async def test_a_new_cli_takes_an_edited_plan_from_the_answer(start: StartSession) -> None:
+    _, cli = await start(approver=Trail(Allow({"plan": "1. leap"})))
+    question(cli, "2", "ExitPlanMode", plan="1. look")
+    assert (await said_to_question(cli, "2"))["updatedInput"] == {"plan": "1. leap"}

@@ -1,0 +1,143 @@
+"""What a user may give as a policy, and the ground that it is put on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import bridle
+from bridle.errors import InvalidLaunch, InvalidPolicy
+from bridle.policy import Allowed, Asked, Call, Denied
+from bridle.process.arguments import can_bypass, with_hooks_on
+from bridle.session.ground import ground_of
+
+
+def spec(folder: Path) -> bridle.LaunchSpec:
+    return bridle.LaunchSpec(cwd=folder)
+
+
+def test_a_preset_is_named(tmp_path: Path) -> None:
+    assert bridle.in_force("edits", spec(tmp_path)).policy.preset == "edits"
+
+
+def test_a_file_is_read_with_what_it_includes(tmp_path: Path) -> None:
+    (tmp_path / "team").mkdir()
+    (tmp_path / "team/base.toml").write_text('deny = ["Bash(rm:*)"]\npreset = "autonomous"')
+    file = tmp_path / "policy.toml"
+    file.write_text('preset = "edits"\ninclude = ["team/base.toml"]\nallow = ["Bash(ls:*)"]')
+    policy = bridle.load_policy(file)
+    assert policy.preset == "edits"
+    sources = {rule.text: rule.source for rule in policy.rules}
+    assert sources == {
+        "Bash(ls:*)": f"{file}:3",
+        "Bash(rm:*)": f"{tmp_path / 'team/base.toml'}:1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [("lax", "no such preset"), ("nowhere.toml", "can't be read")],
+)
+def test_what_is_no_policy_is_refused_before_anything_starts(
+    tmp_path: Path, given: str, reason: str
+) -> None:
+    with pytest.raises(InvalidPolicy, match=reason):
+        bridle.connect(cwd=tmp_path, policy=given)
+
+
+def test_a_file_with_a_mistake_is_refused_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text('# mine\nallow = [\n  "bash(ls)",\n]')
+    with pytest.raises(InvalidPolicy, match=r"policy\.toml:3: .*the tool is called Bash"):
+        bridle.connect(cwd=tmp_path, policy=file)
+
+
+def test_the_policys_own_file_is_guarded(tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text('allow = ["Edit(/**)"]')
+    force = bridle.in_force(file, spec(tmp_path))
+    verdict = force.judge(Call("Write", {"file_path": str(file), "content": ""}))
+    assert isinstance(verdict, Asked)
+    assert verdict.guard
+    other = force.judge(Call("Write", {"file_path": str(tmp_path / "other"), "content": ""}))
+    assert isinstance(other, Allowed)
+
+
+def test_a_file_that_changes_later_is_not_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text('deny = ["Bash"]')
+    force = bridle.in_force(file, spec(tmp_path))
+    file.write_text('allow = ["Bash"]')
+    assert isinstance(force.judge(Call("Bash", {"command": "ls"})), Denied)
+
+
+# --- the ground
+
+
+def test_links_are_followed_wherever_they_are(tmp_path: Path) -> None:
+    (tmp_path / "app/src").mkdir(parents=True)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "app/src/link").symlink_to(tmp_path / "out")
+    (tmp_path / "app/file").symlink_to(tmp_path / "out/f")
+    resolve = ground_of(tmp_path / "app").resolve
+    for path in (
+        "src/link/x/y",
+        "file",
+        "src/../src/link",
+        "src/./link/x",
+        "src//link",
+        "nowhere/x",
+    ):
+        whole = str(tmp_path / "app") + "/" + path
+        assert resolve(whole) == os.path.realpath(whole), path
+    assert resolve("/tmp/../etc") == os.path.realpath("/etc")
+
+
+def test_a_folder_that_is_itself_a_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert ground_of(tmp_path / "link").resolve(f"{tmp_path}/link/x") == f"{tmp_path}/real/x"
+
+
+def test_an_edit_through_a_link_that_leads_outside_is_outside(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app/link").symlink_to("/etc")
+    force = bridle.in_force("edits", spec(tmp_path / "app"))
+    inside = force.judge(Call("Write", {"file_path": str(tmp_path / "app/x"), "content": ""}))
+    outside = force.judge(Call("Write", {"file_path": str(tmp_path / "app/link/x"), "content": ""}))
+    assert isinstance(inside, Allowed)
+    assert isinstance(outside, Asked)
+
+
+# --- the launch
+
+
+def test_hooks_stay_on_whatever_the_settings_are(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text('{"model": "m"}')
+    for given in (None, {}, "{}", {"model": "m"}, str(file)):
+        assert with_hooks_on(given)["disableAllHooks"] is False
+    assert with_hooks_on(str(file))["model"] == "m"
+
+
+@pytest.mark.parametrize("given", [{"disableAllHooks": True}, '{"disableAllHooks": true}'])
+def test_settings_that_would_switch_the_gate_off_are_refused(given: object) -> None:
+    with pytest.raises(InvalidLaunch, match="switch off Bridle's own hook"):
+        with_hooks_on(given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", ["/nowhere/settings.json", "{ no json", "[1]"])
+def test_settings_that_can_not_be_read_are_refused(given: str) -> None:
+    with pytest.raises(InvalidLaunch, match="can't be read"):
+        with_hooks_on(given)
+
+
+def test_root_may_bypass_only_in_a_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.delenv("IS_SANDBOX", raising=False)
+    assert not can_bypass(bridle.LaunchSpec())
+    assert can_bypass(bridle.LaunchSpec(env={"IS_SANDBOX": "1"}))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert can_bypass(bridle.LaunchSpec())
