@@ -110,6 +110,9 @@ class ForgetfulJournal:
     def bucket(self, name: str, kind: type[T]) -> Bucket[T]:
         return Bucket(self.records, name, kind)
 
+    async def create(self, bucket: str, key: str, value: bytes, durability: Durability) -> int:
+        return await self.put(bucket, key, value, 0, durability)
+
     async def put(self, bucket: str, *more: Any) -> int:
         if bucket in self._refused:
             raise JournalUnwritable("told to fail")

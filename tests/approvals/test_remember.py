@@ -18,11 +18,12 @@ from bridle.approvals import (
     open_approvals,
 )
 from bridle.approvals.model import Remember
+from bridle.approvals.remember import REMEMBERED
 from bridle.approvals.shelf import CURSORS, FINISHED, OPEN
 from bridle.journal import Journal, verify
 
 from ..journal.engines import Engine
-from .helpers import ANN, BOB, TurnedClock, a_rule, events_in, kinds_in, request
+from .helpers import ANN, BOB, ForgetfulJournal, TurnedClock, a_rule, events_in, kinds_in, request
 
 
 async def decided(approvals: Approvals, remember: Remember, session: str = "child") -> str:
@@ -93,7 +94,7 @@ async def test_a_rule_for_always_holds_in_its_folder(
     desk = Desk(approvals, session="other", launch="l", folder=folder, apply=seen.append)
     await decided(approvals, Always("Bash(ls)", scope))
     assert bool(seen) == covers
-    await approvals.remembered.saved()
+    await approvals._shelf.saved()
     assert await desk.rules() == seen
     assert len(await approvals.remembered.always()) == 1
 
@@ -108,7 +109,7 @@ async def test_a_rule_for_always_can_be_taken_back_and_stays_taken_back(
         seen: list[RememberedRule] = []
         desk = Desk(approvals, session="other", launch="l", apply=seen.append)
         rule_id = await decided(approvals, Always("Bash(ls)"))
-        await approvals.remembered.saved()
+        await approvals._shelf.saved()
         removed = await approvals.remembered.remove(rule_id, BOB)
         assert removed.removed
         assert removed.removed.by == BOB
@@ -123,6 +124,22 @@ async def test_a_rule_for_always_can_be_taken_back_and_stays_taken_back(
                 await journal.records.delete(bucket, record.key, record.revision)
         async with open_approvals(journal, clock=clock) as approvals:
             assert await approvals.remembered.always() == [], "the log does not bring it back"
+
+
+@pytest.mark.parametrize("lost", [(REMEMBERED,), (REMEMBERED, OPEN, FINISHED)])
+async def test_a_rule_for_always_whose_record_could_not_be_saved_gets_it_at_the_next_start(
+    journal: Journal, clock: TurnedClock, lost: tuple[str, ...]
+) -> None:
+    forgetful = ForgetfulJournal(journal, *lost)
+    async with open_approvals(forgetful, clock=clock, check=a_rule) as approvals:
+        seen: list[RememberedRule] = []
+        desk = Desk(approvals, session="child", launch="l", apply=seen.append)
+        await decided(approvals, Always("Bash(ls)"))
+        assert told(seen) == [("Bash(ls)", True)], "it is in force all the same"
+        desk.detach()
+    assert await journal.records.list(REMEMBERED) == []
+    async with open_approvals(journal, clock=clock) as approvals:
+        assert await approvals.remembered.always() == seen
 
 
 async def test_a_no_can_be_remembered_too(approvals: Approvals) -> None:
@@ -140,7 +157,7 @@ async def test_once_is_not_remembered(approvals: Approvals, journal: Journal) ->
 
 async def test_only_a_person_takes_rules_back(approvals: Approvals) -> None:
     rule_id = await decided(approvals, Always("Bash"))
-    await approvals.remembered.saved()
+    await approvals._shelf.saved()
     with pytest.raises(MayNotDecide):
         await approvals.remembered.remove(rule_id, Agent("root"))  # type: ignore[arg-type]
     with pytest.raises(MayNotDecide):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Literal, TypeAlias
 from weakref import WeakSet
 
@@ -119,7 +120,6 @@ class Remembered:
             fold=_fold,
         )
         self._listeners: WeakSet[Listener] = WeakSet()
-        self._saving: set[asyncio.Task[None]] = set()
 
     def tell(self, session: str, folder: str, apply: ApplyRule) -> Listener:
         """From now on `apply` is called for rules that cover the session or its folder, as long as
@@ -171,30 +171,16 @@ class Remembered:
         return removed
 
     def added(self, rule: RememberedRule) -> None:
-        """The decision that has it remembered is stored. One for always gets its record now; if
-        that fails, or we do, `restore` makes it from the log."""
+        """The decision that has it remembered is stored, so it is in force."""
         self._apply(rule)
-        if rule.session is None:
-            saving = asyncio.get_running_loop().create_task(self._save(rule))
-            self._saving.add(saving)
-            saving.add_done_callback(self._saving.discard)
 
-    async def restore(self, rule: RememberedRule) -> None:
-        """Have a record for it, if there was none yet; one that was removed stays removed."""
-        if rule.session is None:
-            await self._save(rule)
-
-    async def saved(self) -> None:
-        if self._saving:
-            await asyncio.wait(self._saving)
-
-    async def _save(self, rule: RememberedRule) -> None:
-        try:
-            await self._always.create(rule.id, rule, Durability.POWER)
-        except WrongRevision:
-            pass  # it is there
-        except Exception:  # noqa: BLE001 - whatever it is, the rule is in the log
-            _log.exception("the rule %s is in force, and has no record yet", rule.rule)
+    async def keep(self, approval: Approval) -> None:
+        """Have a record of the rule for always that was decided, if there was none yet; one that
+        was removed stays removed. The log has the decision: it can be done at any time."""
+        rule = rule_of(approval, approval.decision) if approval.decision else None
+        if rule and rule.session is None:
+            with suppress(WrongRevision):  # it is there
+                await self._always.create(rule.id, rule, Durability.POWER)
 
     def _apply(self, rule: RememberedRule) -> None:
         for listener in list(self._listeners):

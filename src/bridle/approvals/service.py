@@ -34,7 +34,7 @@ from .model import (
 )
 from .pending import Pending
 from .register import Register
-from .remember import Remembered, rule_of
+from .remember import Remembered
 from .shelf import Shelf
 from .standing import RuleCheck, check_choice, check_rule, check_standing
 from .watch import ApprovalWatch
@@ -77,16 +77,16 @@ class Approvals:
     ) -> None:
         self._check_of_rules = check
         self._expires_in = expires_in
-        self._shelf = Shelf(journal)
         self.clock = clock
         self.owners = owners
         self.remembered = Remembered(journal, owners, clock.now)
+        self._shelf = Shelf(journal, self.remembered.keep)
         self._register = Register(owners, self._shelf, self.remembered, clock)
         self._is_closed = False
 
     async def start(self) -> None:
         """Find what is not finished, as the log has it. What came due meanwhile has expired."""
-        for approval in await self._shelf.load(self._restore):
+        for approval in await self._shelf.load():
             self._register.found(approval)
         pending = self._register.pending.values()
         due = [asyncio.shield(p.over) for p in pending if self._register.is_due(p)]
@@ -98,7 +98,6 @@ class Approvals:
         await self._register.aclose()
         for pending in self._register.pending.values():
             pending.fail(ApprovalsClosed("the approvals are closed"))
-        await self.remembered.saved()
         await self._shelf.saved()
         self._register.watches.close()
 
@@ -308,11 +307,6 @@ class Approvals:
         if whole.is_cut:
             raise ApprovalError(f"approval {approval.id} is decided, and the log has lost how")
         return whole
-
-    async def _restore(self, approval: Approval) -> None:
-        rule = rule_of(approval, approval.decision) if approval.decision else None
-        if rule:
-            await self.remembered.restore(rule)
 
     def _check_open(self) -> None:
         if self._is_closed:

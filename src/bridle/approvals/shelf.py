@@ -32,8 +32,8 @@ CURSOR_STEP = 200
 _log = logging.getLogger(__name__)
 
 
-#: Told of an approval whose record lacked something.
-Added: TypeAlias = Callable[[Approval], Awaitable[None]]
+#: Keeps what else must be there before the approval's own record says that all is well.
+Before: TypeAlias = Callable[[Approval], Awaitable[None]]
 
 
 class Cursor(Struct, frozen=True):
@@ -43,8 +43,9 @@ class Cursor(Struct, frozen=True):
 class Shelf:
     """Saves in the background what it is given, and finds it at once."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, before: Before) -> None:
         self._journal = journal
+        self._before = before
         self._open: Bucket[Approval] = journal.bucket(OPEN, Approval)
         self._finished: Bucket[Approval] = journal.bucket(FINISHED, Approval)
         self._cursors: Bucket[Cursor] = journal.bucket(CURSORS, Cursor)
@@ -101,40 +102,35 @@ class Shelf:
 
     # --- at the start
 
-    async def load(self, added: Added) -> list[Approval]:
+    async def load(self) -> list[Approval]:
         """All that are not finished, as the log has them."""
         found = {document.key: document.value for document in await self._open.list()}
         self._kept = {document.key: document.value.seq for document in await self._cursors.list()}
         for info in await self._journal.log.streams():
             kept = self._kept.get(info.name, 0)
-            await self._catch_up(info.name, kept if kept <= info.last_seq else 0, found, added)
+            await self._catch_up(info.name, kept if kept <= info.last_seq else 0, found)
         await self.saved()
         return [approval for approval in found.values() if not approval.is_finished]
 
-    async def _catch_up(
-        self, stream: str, after: int, found: dict[str, Approval], added: Added
-    ) -> None:
+    async def _catch_up(self, stream: str, after: int, found: dict[str, Approval]) -> None:
         while events := await self._journal.log.read(stream, after, PAGE):
             for event in events:
-                if is_ours(event) and (approval := await self._add(event, found)):
-                    await added(approval)
+                if is_ours(event):
+                    await self._add(event, found)
             after = events[-1].seq
             self._seen[stream] = after
 
-    async def _add(self, event: Event, found: dict[str, Approval]) -> Approval | None:
-        """The approval, if its record lacked this event."""
+    async def _add(self, event: Event, found: dict[str, Approval]) -> None:
         try:
             body = body_of(event, await self._journal.payload(event))
         except (BlobLost, msgspec.MsgspecError) as error:
             _log.error("event %d is left out of its approval: %s", event.seq, error)
-            return None
+            return
         before = found.get(body.id) or await self.get(body.id)
         after = fold(before, event.seq, body)
-        if after is None or after is before:
-            return None
-        found[body.id] = after = view(after)
-        self.put(after)
-        return after
+        if after is not None and after is not before:
+            found[body.id] = after = view(after)
+            self.put(after)
 
     # --- saving
 
@@ -164,6 +160,7 @@ class Shelf:
         return not any(results)
 
     async def _save(self, approval: Approval) -> None:
+        await self._before(approval)
         if not approval.is_finished:
             await self._open.change(approval.id, lambda _: approval)
             return
