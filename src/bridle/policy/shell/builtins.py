@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from .script import Unclear, Word
-from .tables import SAFE_VARIABLES, SET_OPTIONS
+from .tables import SAFE_VARIABLES, SET_OPTIONS, SHELLS_OWN
 
 Check = Callable[[Sequence[Word]], None]
 
@@ -20,20 +20,16 @@ _READ_OPTION = re.compile(r"-[ers]+|-[dnNtu][0-9]*")
 _FORMAT = re.compile(r"(?:[^%]|%[-0-9.]*[sb%])*")
 _TEXT_TESTS = frozenset(("=", "==", "!=", "<", ">", "-nt", "-ot", "-ef"))
 _NUMBER_TESTS = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
-_NAME_TESTS = frozenset(("-v", "-R"))
+_NAME_TESTS = frozenset(("-v", "-R", "-t"))
 
 
-def is_safe_variable(name: str) -> bool:
-    """Whether a script may set it: its own (in lower case), or one that only words depend on."""
-    if name in SAFE_VARIABLES:
-        return True
-    return name == name.lower() and not name.endswith("_proxy") and name not in ("path", "fpath")
-
-
-def _check_name(name: str) -> None:
+def check_variable(name: str, *, is_exported: bool) -> None:
+    """Whether a script may set it: one that only words depend on; or its own, in lower case, which
+    no program is given."""
     if not _IDENTIFIER.fullmatch(name):
         raise Unclear("a name that is evaluated")
-    if not is_safe_variable(name):
+    is_own = not is_exported and name == name.lower() and name not in SHELLS_OWN
+    if name not in SAFE_VARIABLES and (not is_own or name.startswith("npm_")):
         raise Unclear(f"it sets {name}, which can change what programs do")
 
 
@@ -42,15 +38,15 @@ def _read(words: Sequence[Word]) -> None:
         if word.value is None:
             raise Unclear("`read` with words that are not known")
         if not _READ_OPTION.fullmatch(word.value):
-            _check_name(word.value)
+            check_variable(word.value, is_exported=False)
 
 
 def _export(words: Sequence[Word]) -> None:
-    """Like assignments, without any options."""
+    """`export` and `local` are like assignments, without any options."""
     for word in words[1:]:
         if word.value is None:
             raise Unclear("a variable is set to what is not known")
-        _check_name(word.value.partition("=")[0])
+        check_variable(word.value.partition("=")[0], is_exported=words[0].value == "export")
 
 
 def _test(words: Sequence[Word]) -> None:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 _FOR = re.compile(r"for[ \t]+([A-Za-z_][A-Za-z0-9_]*)(?=[ \t\n;])")
 _IN = re.compile(r"in(?=[ \t\n])")
-_NAMED = re.compile(r"function[ \t]+[A-Za-z_][A-Za-z0-9_-]*[ \t]*(?:\([ \t]*\))?[ \t\n]*(?=[{(])")
+_NAMED = re.compile(r"function[ \t]+[A-Za-z_][A-Za-z0-9_-]*(?=[ \t\n(])[ \t]*(?:\([ \t]*\))?")
 _COMPARES = re.compile(r"(?:==|!=|=|<|>|!)(?=[ \t])")
 #: These evaluate what they are given as arithmetic, or read it with a quoting of their own.
-_EVALUATES = frozenset(("=~", "-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
+_EVALUATES = frozenset(("=~", "-v", "-R", "-t", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
 
 
 def compound(reader: Reader, opening: str) -> None:
@@ -31,8 +31,12 @@ def compound(reader: Reader, opening: str) -> None:
 
 def function_body(reader: Reader) -> None:
     """A function's body: judged as if it ran, for it may."""
+    reader.lines()
+    opening = "(" if reader.peek() == "(" else reader.keyword()
+    if opening not in ("(", "{"):
+        raise Unclear("a function of an unusual form")
     repeats, reader.repeats = reader.repeats, True
-    compound(reader, "(" if reader.peek() == "(" else "{")
+    compound(reader, opening)
     reader.repeats = repeats
 
 

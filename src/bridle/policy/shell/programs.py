@@ -11,7 +11,7 @@ import re
 
 from msgspec import Struct
 
-from .builtins import CHECKS, is_safe_variable
+from .builtins import CHECKS, check_variable
 from .reader import read_script
 from .script import Redirect, Simple, Unclear, Word
 from .tables import (
@@ -58,16 +58,17 @@ class Commands(Struct):
     unclear: str = ""
 
 
-MAX_SHELLS = 4
+MAX_INSIDE = 12
 
-_BUNCH = re.compile(r"[-+][a-zA-Z]+")
+_BUNCH = re.compile(r"-[cefluvx]+")
+_ASSIGNS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
 def base_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def read_commands(text: str, *, shells: int = 0, is_posix: bool = False) -> Commands:
+def read_commands(text: str, *, depth: int = 0, is_posix: bool = False) -> Commands:
     """What a script would run. Never raises: what is not known is told in `unclear`."""
     found = Commands([], [])
     try:
@@ -80,7 +81,7 @@ def read_commands(text: str, *, shells: int = 0, is_posix: bool = False) -> Comm
         try:
             _check_assigns(simple)
             if simple.words:
-                found.programs.append(_program(simple.words, simple.repeats, found, shells))
+                found.programs.append(_program(simple.words, simple.repeats, found, depth))
         except Unclear as error:
             found.unclear = found.unclear or str(error)
     return found
@@ -88,25 +89,26 @@ def read_commands(text: str, *, shells: int = 0, is_posix: bool = False) -> Comm
 
 def _check_assigns(simple: Simple) -> None:
     for assign in simple.assigns:
-        if not is_safe_variable(assign.name):
-            raise Unclear(f"it sets {assign.name}, which can change what programs do")
+        check_variable(assign.name, is_exported=bool(simple.words))
 
 
-def _program(words: tuple[Word, ...], repeats: bool, found: Commands, shells: int) -> Program:
+def _program(words: tuple[Word, ...], repeats: bool, found: Commands, depth: int) -> Program:
     name = words[0].value
-    if not name or name[0] in "%=" or any(char.isspace() for char in name):
+    if not name or name[0] in "%-" or "=" in name or any(char.isspace() for char in name):
         raise Unclear("a command whose name is not known")
+    if depth > MAX_INSIDE:
+        raise Unclear("it is nested too deeply")
     argv = tuple(word.value for word in words)
     base = base_name(name)
     if base in OPAQUE:
         raise Unclear(f"`{base}` can run or change anything")
     inner: tuple[Program, ...] = ()
     if base in SHELLS:
-        return _shell(argv, words, found, shells)
+        return _shell(argv, words, found, depth)
     if base in WRAPPERS:
-        return _wrapped(WRAPPERS[base], argv, words, repeats, found, shells)
+        return _wrapped(WRAPPERS[base], argv, words, repeats, found, depth)
     if base == "find":
-        inner = _found(argv, words, repeats, found, shells)
+        inner = _found(argv, words, repeats, found, depth)
     elif base == "git":
         return _git(argv, words)
     elif base in CHECKS:
@@ -123,25 +125,25 @@ def _wrapped(
     words: tuple[Word, ...],
     repeats: bool,
     found: Commands,
-    shells: int,
+    depth: int,
 ) -> Program:
     base = base_name(argv[0] or "")
     if base == "command" and argv[1:2] in (("-v",), ("-V",)):
         return Program(argv, words, is_clear=True)
     at, replaced = _options(wrapper, argv, base)
     at += wrapper.leading
-    while wrapper.assigns and at < len(argv) and "=" in (word := argv[at] or ""):
-        if not is_safe_variable(word.partition("=")[0]):
-            raise Unclear(f"it sets {word.partition('=')[0]}, which can change what programs do")
+    while wrapper.assigns and at < len(argv) and _ASSIGNS.match(word := argv[at] or ""):
+        check_variable(word.partition("=")[0], is_exported=True)
         at += 1
     if None in argv[:at]:
         raise Unclear(f"the options of `{base}` are not known")
     if at >= len(argv):
-        return Program(argv, words, is_clear=base != "env")
+        echo = (Program(("echo", None)),) if base == "xargs" else ()
+        return Program(argv, words, echo, is_clear=base != "env")
     rest = words[at:]
     if wrapper.appends:
         rest = (*(_replaced(word, replaced) for word in rest), Word(None))
-    inner = _program(rest, repeats, found, shells)
+    inner = _program(rest, repeats, found, depth + 1)
     return Program(argv, words, (inner,), wrapper.is_clear, at, repeats)
 
 
@@ -188,7 +190,7 @@ def _split_option(word: str) -> tuple[str, str | None]:
 # --- programs that run others
 
 
-def _shell(argv: Argv, words: tuple[Word, ...], found: Commands, shells: int) -> Program:
+def _shell(argv: Argv, words: tuple[Word, ...], found: Commands, depth: int) -> Program:
     """`sh -c 'script'` is read; a script's file is a program like any other."""
     at, reads = 1, False
     while at < len(argv):
@@ -196,9 +198,9 @@ def _shell(argv: Argv, words: tuple[Word, ...], found: Commands, shells: int) ->
         if word is None:
             raise Unclear("a shell whose options are not known")
         if _BUNCH.fullmatch(word):
-            reads = reads or (word[0] == "-" and "c" in word)
-            if "s" in word or "o" in word or "O" in word or "i" in word:
-                raise Unclear(f"a shell with the option {word}")
+            reads = reads or "c" in word
+        elif word.startswith(("-", "+")) and word not in SHELL_FLAGS:
+            raise Unclear(f"a shell with the option {word}")
         elif word not in SHELL_FLAGS:
             break
         at += 1
@@ -207,24 +209,24 @@ def _shell(argv: Argv, words: tuple[Word, ...], found: Commands, shells: int) ->
     if not reads:
         return Program(argv, words)
     script = argv[at]
-    if script is None or shells >= MAX_SHELLS:
+    if script is None:
         raise Unclear("a shell whose commands are not known")
     is_posix = base_name(argv[0] or "") not in ("bash", "zsh")
-    inner = read_commands(script, shells=shells + 1, is_posix=is_posix)
+    inner = read_commands(script, depth=depth + 1, is_posix=is_posix)
     found.redirects += inner.redirects
     found.unclear = found.unclear or inner.unclear
     return Program(argv, words, tuple(inner.programs), is_clear=True)
 
 
 def _found(
-    argv: Argv, words: tuple[Word, ...], repeats: bool, found: Commands, shells: int
+    argv: Argv, words: tuple[Word, ...], repeats: bool, found: Commands, depth: int
 ) -> tuple[Program, ...]:
     """What `find` runs on what it finds."""
     inner: list[Program] = []
     at = 1
     while at < len(argv):
         word = argv[at]
-        if word is None and words[at].pattern is None:
+        if word is None and not _is_surely_a_path(words[at]):
             raise Unclear("`find` with words that are not known")
         if word in PRINTS:
             raise Unclear(f"`find` with {word}, which writes a file")
@@ -233,15 +235,28 @@ def _found(
             inner.append(Program(("rm", None)))
         elif word in EXECUTES:
             end = at
-            while end < len(argv) and argv[end] not in (";", "+"):
+            while end < len(argv) and not _ends_exec(argv, end, word):
                 end += 1
             if end == at or end == len(argv):
                 raise Unclear(f"`find` with {word} and no command")
             inner.append(
-                _program(tuple(_replaced(w, "{}") for w in words[at:end]), repeats, found, shells)
+                _program(
+                    tuple(_replaced(w, "{}") for w in words[at:end]), repeats, found, depth + 1
+                )
             )
             at = end + 1
     return tuple(inner)
+
+
+def _ends_exec(argv: Argv, at: int, option: str) -> bool:
+    """`;` ends it anywhere; `+` only behind the braces, and for those that take many at once."""
+    is_many = option in ("-exec", "-execdir") and argv[at - 1] == "{}"
+    return argv[at] == ";" or (argv[at] == "+" and is_many)
+
+
+def _is_surely_a_path(word: Word) -> bool:
+    """A glob that can't stand for an option, whatever files there are."""
+    return bool(word.pattern) and (word.pattern or "")[0] not in "*?[-"
 
 
 def _git(argv: Argv, words: tuple[Word, ...]) -> Program:

@@ -26,13 +26,14 @@ _KEYWORD = re.compile(
     r"(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|in|select|function|coproc|time"
     r"|\{|\}|!|\[\[)(?=[ \t\n;&|<>()]|$)"
 )
-_FUNCTION = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)[ \t]*\([ \t]*\)[ \t\n]*(?=[{(])")
+_FUNCTION = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)[ \t]*\([ \t]*\)")
 _ASSIGN = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
 _REDIRECT = re.compile(r"([0-9]*)(<<<|<<-|<<|<>|<&|<(?!\()|>>|>\||>&|>(?!\()|&>>|&>)")
 _HEREDOC = re.compile(
     r"""(?:'([A-Za-z0-9_]+)'|"([A-Za-z0-9_]+)"|\\?([A-Za-z0-9_]+))(?=[ \t\n;&|<>)]|$)"""
 )
-_COPIED = re.compile(r"[0-9]*-?")
+_COPIED = re.compile(r"[0-9]|-")
+_RANGE = re.compile(r"[0-9]*-[0-9]*")
 
 
 class _Heredoc:
@@ -175,7 +176,9 @@ class Reader(WordReader):
             if self.text.startswith(("&&", "||"), self.at):
                 self.at += 2
                 must = True
-            elif self.peek() in (";", "&") and not self.text.startswith((";;", ";&"), self.at):
+            elif self.peek() in (";", "&") and not self.text.startswith(
+                (";;", ";&", "&!", "&|"), self.at
+            ):
                 self.at += 1
             elif self.peek() not in ("", "\n", ")", ";"):
                 raise Unclear(f"{self.peek()!r} where a command should end")
@@ -188,9 +191,8 @@ class Reader(WordReader):
         if self.keyword() == "time":
             self.at += 4
             self.blanks()
-            if self.text.startswith("-p ", self.at):
-                self.at += 2
-                self.blanks()
+            if self.is_posix or self.peek() in ("-", '"', "'", "\\", "$", "`"):
+                raise Unclear("`time` with options, or where it is no keyword")
         if self.text.startswith("! ", self.at):
             self.at += 2
             self.blanks()
@@ -246,6 +248,8 @@ class Reader(WordReader):
                 break
         if self.at == start:
             raise Unclear(f"{self.peek() or 'the end'!r} where a command should be")
+        if not words and any(not redirect.writes for redirect in redirects):
+            raise Unclear("a redirection by itself, for which zsh starts a pager")
         self.add(words, assigns, redirects)
 
     def _is_word(self) -> bool:
@@ -280,12 +284,11 @@ class Reader(WordReader):
 
     def _redirect(self, found: re.Match[str], redirects: list[Redirect]) -> None:
         number, operator = found.groups()
-        if len(number) > 1 or (self.is_posix and operator[0] == "&"):
+        if len(number) > 1 or (operator[0] == "&" and (number or self.is_posix)):
             raise Unclear("a redirection that shells take in different ways")
         self.at = found.end()
-        found_blanks = _BLANKS.match(self.text, self.at)
-        if found_blanks:
-            self.at = found_blanks.end()
+        if blanks := _BLANKS.match(self.text, self.at):
+            self.at = blanks.end()
         if operator in ("<<", "<<-"):
             self._heredoc(operator)
             return
@@ -293,12 +296,16 @@ class Reader(WordReader):
             raise Unclear("a redirection without a target")
         target = self.word()
         self.check_word_end()
-        if operator == "<<<":
-            return
-        if operator in (">&", "<&") and target.is_bare and _COPIED.fullmatch(target.value or "x"):
-            return
-        if operator == "<&" or (operator == ">&" and number) or (number and operator[0] == "&"):
-            raise Unclear("a copy of a descriptor that is not a number")
+        if operator in (">&", "<&"):
+            # As a file's name it would be expanded twice: only copies of descriptors are read.
+            if not target.is_bare or not _COPIED.fullmatch(target.value or "?"):
+                raise Unclear("a copy of a descriptor that is not a number")
+        elif operator != "<<<":
+            self._opened(operator, target, redirects)
+
+    def _opened(self, operator: str, target: Word, redirects: list[Redirect]) -> None:
+        if operator == "<" and _RANGE.fullmatch(target.value or "?"):
+            raise Unclear("a file that zsh takes for a range of numbers")
         if operator != "<":
             redirects.append(Redirect(target, writes=True))
         if operator[0] == "<":

@@ -48,23 +48,23 @@ WRAPPERS = {
     "unbuffer": _wrapper(),
     "xargs": _wrapper(
         "-0 -r -t -x --null --no-run-if-empty --verbose --exit",
-        "-n -P -L -d -s -E -I -a --max-args --max-procs --max-lines --delimiter --max-chars"
-        " --arg-file --replace",
+        "-n -P -L -d -s -E -I -a --max-args --max-procs --delimiter --max-chars --arg-file",
         appends=True,
     ),
 }
 
 #: What runs other commands in ways that are not judged, or changes what commands mean.
 OPAQUE = _words(
-    """- . alias at autoload batch bind chroot compgen complete compopt coproc crontab
-    declare disable disown emulate enable entr eval fc flock foreach functions getopts hash
-    history integer jobs let ltrace mapfile nsenter parallel print r readarray readonly
-    repeat runuser sched screen script select setopt shopt source strace su systemd-run tmux
-    trap typeset ulimit unalias unfunction unhash unset unsetopt unshare vared watch zargs
-    zcompile zle zmodload zsh-newuser-install"""
+    """- . alias at autoload batch bind bye chroot compgen complete compopt coproc crontab
+    declare disable disown emulate enable entr eval fc float flock foreach functions getopts
+    hash history integer jobs let logout ltrace mapfile nsenter parallel print private r
+    readarray readonly repeat runuser sched screen script select setopt shopt source strace
+    su systemd-run tmux trap typeset ulimit unalias unfunction unhash unset unsetopt unshare
+    vared watch zargs zcompile zformat zle zmodload zparseopts zregexparse zsh-newuser-
+    install zstyle"""
 )
 SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "rbash"))
-SHELL_FLAGS = frozenset(("--login", "--noprofile", "--norc", "--posix", "--"))
+SHELL_FLAGS = frozenset(("--login", "--noprofile", "--norc"))
 
 EXECUTES = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 PRINTS = frozenset(("-fprint", "-fprint0", "-fprintf", "-fls"))
@@ -77,8 +77,8 @@ GIT_VALUED = frozenset(("-c", "-C", "--git-dir", "--work-tree", "--namespace", "
 
 #: Variables that no program takes for the name of another, for a path or for its options.
 SAFE_VARIABLES = _words(
-    """CGO_ENABLED CI CLICOLOR COLUMNS COLOR DEBUG FORCE_COLOR GOARCH GOOS LANG LANGUAGE LC_ALL
-    LC_CTYPE LC_MESSAGES LINES NODE_ENV NO_COLOR PYTHONDONTWRITEBYTECODE PYTHONHASHSEED
+    """CGO_ENABLED CI CLICOLOR COLOR DEBUG FORCE_COLOR GOARCH GOOS LANG LANGUAGE LC_ALL
+    LC_CTYPE LC_MESSAGES NODE_ENV NO_COLOR PYTHONDONTWRITEBYTECODE PYTHONHASHSEED
     PYTHONUNBUFFERED RAILS_ENV RUST_BACKTRACE RUST_LOG TERM TZ VERBOSE"""
 )
 
@@ -89,3 +89,9 @@ SILENT = _words(
 )
 #: Options of `set` that change no command's meaning.
 SET_OPTIONS = _words("-e -u -x -eu -ex -ux -eux -euo -eo -uo -o pipefail +e +x")
+#: Names in lower case that are a shell's own: to set them changes what it does.
+SHELLS_OWN = _words(
+    """aliases argv builtins cdpath commands dirstack fignore fpath functions histchars http_proxy
+    https_proxy all_proxy ftp_proxy no_proxy keymaps mailpath manpath module_path modules options
+    parameters path pipestatus prompt psvar signals status watch widgets zsh_eval_context"""
+)

@@ -17,12 +17,15 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-][A-Za-z0-9_./:@%+,=-]*(?=[ \t\n;&|)]|$
 _RUN = re.compile(r"[A-Za-z0-9_./:@%+,=^!#\]-]+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SAFE = r"[A-Za-z0-9_./ ,:@%+*?-]*"
+_FLAT = r"[A-Za-z0-9_. ,:@%+*?-]+"
 #: `${name}` and the forms that only change text. Not `:=`, which sets; not what counts or indexes,
 #: which evaluates; not `@`, which may run a command.
 _BRACED = re.compile(
     r"\$\{(?:#?[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?])"
-    rf"(?::?[-+?]{_SAFE}|##?{_SAFE}|%%?{_SAFE}|//?{_SAFE}/{_SAFE})?\}}"
+    rf"(?::?[-+?]{_SAFE}|##?{_SAFE}|%%?{_SAFE}|//?{_FLAT}/{_SAFE})?\}}"
 )
+#: What zsh takes for a modifier of the expansion before it; one of them evaluates.
+_MODIFIER = re.compile(r":[A-Za-z&#]")
 #: Names are not read in arithmetic: their values would be evaluated, commands in them too.
 _ARITHMETIC = re.compile(r"\$\(\([0-9+*/%<> \t-]*\)\)")
 #: zsh would look for a program where a word begins with `=`; these are operators of `[`.
@@ -111,18 +114,25 @@ class WordReader:
             parts.add("{}")
         elif char in "{}":
             parts.unknown()  # braces make several words of one
-        elif char == "~" and is_first and (not rest or rest in "/ \t\n;&|)"):
-            parts.is_home = True
-            parts.add("~")
-        elif char == "~" and is_first:
-            parts.unknown()  # somebody else's home
+        elif char == "~":
+            self._tilde(rest, parts, is_first=is_first)
         elif operator := _EQUALS.match(self.text, self.at - 1):
             parts.add(operator.group())
             self.at = operator.end()
-        elif char == "~" or (ord(char) > 127 and char.isalnum()):
+        elif ord(char) > 127 and char.isalnum():
             parts.add(char)
         else:
             raise Unclear(f"{char!r} outside of quotes")
+
+    def _tilde(self, rest: str, parts: _Parts, *, is_first: bool) -> None:
+        if is_first and (not rest or rest in "/ \t\n;&|)"):
+            parts.is_home = True
+            parts.add("~")
+        elif is_first or (parts.texts and parts.texts[-1][-1:] in ("=", ":")):
+            # Somebody else's home; or one that is expanded inside of a word, as bash does.
+            parts.unknown()
+        else:
+            parts.add("~")
 
     def _single(self) -> str:
         end = self.text.find("'", self.at + 1)
@@ -190,8 +200,10 @@ class WordReader:
             raise Unclear("a `$` before something unusual")
         # `"$@"` is any number of words, with its quotes too.
         parts.unknown(is_one=is_quoted and not all_words)
-        if self.peek() == "[" and following != "(":
+        if following != "(" and self.peek() == "[":
             raise Unclear("an expansion with an index")
+        if following not in "({" and _MODIFIER.match(self.text, self.at):
+            raise Unclear("an expansion that zsh would modify")
 
     def _parenthesis(self) -> None:
         if self.text.startswith("$((", self.at):
