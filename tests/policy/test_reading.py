@@ -10,8 +10,7 @@ from bridle.policy.shell.programs import read_commands
 
 def reads(command: str) -> bool:
     commands = read_commands(command)
-    assert not commands.unclear, commands.unclear
-    return all(map(is_reading, commands.programs))
+    return not commands.unclear and all(map(is_reading, commands.programs))
 
 
 @pytest.mark.parametrize(
