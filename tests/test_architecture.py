@@ -59,6 +59,7 @@ LAYERS: dict[str, set[str]] = {
 PURE = {"protocol", "policy", "views"}
 PURE_IMPORTS = {
     "__future__",
+    "abc",
     "base64",
     "binascii",
     "collections",

@@ -45,7 +45,12 @@ disown echo enable eval exec fc fg getopts hash help history jobs kill let logou
 readarray readonly shopt source suspend times trap type typeset ulimit umask unalias unset"""
 
 _LOG = r"""
-LOG_IT() { local IFS=$'\037'; printf '%s\036' "$*" >&$LOG_TO; }
+# Without newlines: at each of them a part would be written, and those of a pipe would mix.
+NEWLINE_IT=$'\n' NO_NEWLINE_IT=$'\035'
+LOG_IT() {
+  local IFS=$'\037'; local LINE_IT="$*"
+  printf '%s\036' "${LINE_IT//$NEWLINE_IT/$NO_NEWLINE_IT}" >&$LOG_TO
+}
 COUNT_IT=0
 RUN_IT() {
   LOG_IT "$@"
@@ -211,6 +216,7 @@ class Sandbox:
 def _read_back(base: Path, index: int) -> Ran:
     log = base / f"{index}.log"
     text = log.read_bytes().decode(errors="surrogateescape") if log.exists() else ""
+    text = text.replace("\x1d", "\n")
     ran = Ran([record.split("\x1f") for record in text.split("\x1e")[:-1]])
     folder = base / str(index)
     for path in folder.rglob("*"):

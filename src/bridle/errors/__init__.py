@@ -1,0 +1,162 @@
+"""Every error that Bridle raises, in one tree, split by whose fault it is.
+
+    BridleError
+    ├── ProtocolError
+    │   ├── LocalError                 our side broke the rules; nothing was written
+    │   │   ├── InvalidRequest         a request that the CLI would not survive or understand
+    │   │   ├── InvalidAnswer          an answer of the wrong shape for its request
+    │   │   ├── NotPending             no such request waits for an answer
+    │   │   │   ├── AlreadyAnswered
+    │   │   │   └── AlreadyWithdrawn
+    │   │   ├── InvalidState           a saved connection that can't be restored
+    │   │   └── ConnectionEnded        the CLI's output has ended
+    │   └── ControlFailed              the CLI refused what we asked of it
+    ├── LaunchError                    the CLI could not be started; the text says what to do
+    │   ├── InvalidLaunch              an option, command or folder that can't be
+    │   ├── CliNotFound
+    │   ├── CliTooOld
+    │   └── LaunchFailed               the system would not start it
+    ├── SessionError                   something went wrong in a session
+    │   ├── SessionEnded               the CLI is gone: exit code, signal, the end of its stderr
+    │   ├── SessionClosed              we have stopped it ourselves
+    │   ├── RequestTimedOut            the CLI did not answer in time; also a TimeoutError
+    │   ├── NotSupported               this version of the CLI would never answer
+    │   ├── UnreadableAnswer           the CLI answered what can't be understood
+    │   ├── TurnFailed                 a turn that ended in an error; carries its result
+    │   ├── PromptCancelled            a queued prompt was taken back before its turn
+    │   ├── CommitFailed               what happened could not be written down
+    │   ├── InvalidTool                a function that can't be offered as a tool
+    │   └── InvalidTranscript          a stored session that is not there or can't be read
+    ├── JournalError                   something can't be stored or read back
+    │   ├── InvalidEntry               a name, an event or a document that can't be stored at all
+    │   ├── WrongSequence              the stream has another last event than was expected
+    │   ├── WrongRevision              the record has changed since it was read
+    │   ├── UnreadableRecord           a stored document that is not of the type asked for
+    │   ├── BlobLost                   a large payload that is gone or not what was stored
+    │   ├── InvalidArchive             a file that is no archive, or a damaged one
+    │   ├── JournalClosed              we have closed it ourselves
+    │   ├── JournalUnwritable          it can't be written now; what was acknowledged is safe
+    │   │   └── DiskFull               the same will work again when there is space
+    │   └── JournalUnusable            it can't be opened or read; the text says what to do
+    │       ├── JournalInUse           another process has it
+    │       ├── JournalTooNew          a newer Bridle has written it
+    │       └── JournalCorrupt         the file is damaged, or is no journal
+    ├── PolicyError                    a policy that can't be used; nothing of it is in force
+    │   ├── InvalidRule                a rule that says nothing, or not what was meant
+    │   └── InvalidPolicy              a file with a mistake in it: which file, line, and why
+    ├── ApprovalError                  its branch is in `bridle.approvals.errors`
+    └── KitError                       the testing kit was given something it can't work with
+        ├── InvalidScript              a scenario, model script or recording with a mistake in it
+        ├── PortInUse
+        ├── CliUnavailable             the CLI is not there and could not be installed
+        ├── UnexpectedTraffic          a replayed or scripted peer was sent something else
+        └── TimedOut                   what a test waited for did not come
+
+The errors of the protocol carry their data as attributes, so that callers need not parse text.
+"""
+
+from __future__ import annotations
+
+from .journal import (
+    BlobLost,
+    DiskFull,
+    InvalidArchive,
+    InvalidEntry,
+    JournalClosed,
+    JournalCorrupt,
+    JournalError,
+    JournalInUse,
+    JournalTooNew,
+    JournalUnusable,
+    JournalUnwritable,
+    UnreadableRecord,
+    WrongRevision,
+    WrongSequence,
+)
+from .kit import CliUnavailable, InvalidScript, KitError, PortInUse, TimedOut, UnexpectedTraffic
+from .policy import InvalidPolicy, InvalidRule, PolicyError
+from .protocol import (
+    AlreadyAnswered,
+    AlreadyWithdrawn,
+    ConnectionEnded,
+    ControlFailed,
+    InvalidAnswer,
+    InvalidRequest,
+    InvalidState,
+    LocalError,
+    NotPending,
+    ProtocolError,
+)
+from .root import BridleError, words_of
+from .session import (
+    CliNotFound,
+    CliTooOld,
+    CommitFailed,
+    InvalidLaunch,
+    InvalidTool,
+    InvalidTranscript,
+    LaunchError,
+    LaunchFailed,
+    NotSupported,
+    PromptCancelled,
+    RequestTimedOut,
+    SessionClosed,
+    SessionEnded,
+    SessionError,
+    TurnFailed,
+    UnreadableAnswer,
+)
+
+__all__ = [
+    "AlreadyAnswered",
+    "AlreadyWithdrawn",
+    "BlobLost",
+    "BridleError",
+    "CliNotFound",
+    "CliTooOld",
+    "CliUnavailable",
+    "CommitFailed",
+    "ConnectionEnded",
+    "ControlFailed",
+    "DiskFull",
+    "InvalidAnswer",
+    "InvalidArchive",
+    "InvalidEntry",
+    "InvalidLaunch",
+    "InvalidPolicy",
+    "InvalidRequest",
+    "InvalidRule",
+    "InvalidScript",
+    "InvalidState",
+    "InvalidTool",
+    "InvalidTranscript",
+    "JournalClosed",
+    "JournalCorrupt",
+    "JournalError",
+    "JournalInUse",
+    "JournalTooNew",
+    "JournalUnusable",
+    "JournalUnwritable",
+    "KitError",
+    "LaunchError",
+    "LaunchFailed",
+    "LocalError",
+    "NotPending",
+    "NotSupported",
+    "PolicyError",
+    "PortInUse",
+    "PromptCancelled",
+    "ProtocolError",
+    "RequestTimedOut",
+    "SessionClosed",
+    "SessionEnded",
+    "SessionError",
+    "TimedOut",
+    "TurnFailed",
+    "UnexpectedTraffic",
+    "UnreadableAnswer",
+    "UnreadableRecord",
+    "WrongRevision",
+    "WrongSequence",
+    "words_of",
+]
