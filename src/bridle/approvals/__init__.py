@@ -37,7 +37,7 @@ from .model import (
     Person,
     Reject,
 )
-from .policies import Policies, Policy, PolicyApplied
+from .policies import Policies, PolicyApplied, StoredPolicy
 from .remember import Remembered, RememberedRule
 from .service import Approvals, open_approvals
 from .trust import Trust, TrustedFolders
@@ -70,12 +70,12 @@ __all__ = [
     "Outcome",
     "Person",
     "Policies",
-    "Policy",
     "PolicyApplied",
     "Reject",
     "Remembered",
     "RememberedRule",
     "ShownOtherwise",
+    "StoredPolicy",
     "SystemClock",
     "Trust",
     "TrustedFolders",

@@ -7,7 +7,7 @@ import asyncio
 from msgspec.structs import replace
 
 from .fold import status_after
-from .model import Approval, Cancelled, Expired, Requested
+from .model import Approval, Ending, Requested
 
 
 class Pending:
@@ -27,7 +27,7 @@ class Pending:
         #: An end is on its way to the log: until that has said yes or no, no other may go there.
         self.claim: asyncio.Future[None] | None = None
         #: An end that holds whatever the log says: nobody may decide any more.
-        self.ending: Cancelled | Expired | None = None
+        self.ending: Ending | None = None
         self.error: BaseException | None = None  # why it could not be asked
         #: What the agent is to be told. Only a no may come before its event is stored.
         self.told: asyncio.Future[Approval] = loop.create_future()

@@ -25,7 +25,7 @@ POLICY_APPLIED = "policy.applied"
 SESSION_POLICY = "session-policy"
 
 
-class Policy(Struct, frozen=True):
+class StoredPolicy(Struct, frozen=True):
     """A policy's text, where it came from, and who was the first to apply it."""
 
     text: str
@@ -52,7 +52,7 @@ class Policies:
     """The policies that were applied to the sessions of a journal."""
 
     def __init__(self, journal: Journal, owners: Owners, now: Callable[[], float]) -> None:
-        self._texts = journal.bucket(POLICIES, Policy)
+        self._texts = journal.bucket(POLICIES, StoredPolicy)
         self._owners = owners
         self._now = now
         self._sessions: Projection[PolicyApplied | None] = Projection(
@@ -69,7 +69,7 @@ class Policies:
         only_a_person(by, f"under which policy session {session} is")
         digest, now = policy_digest(text), self._now()
         try:
-            await self._texts.create(digest, Policy(text, source, by, now), Durability.POWER)
+            await self._texts.create(digest, StoredPolicy(text, source, by, now), Durability.POWER)
         except WrongRevision:
             await self.text(digest)  # it is there, and what it should be
         applied = PolicyApplied(digest, source, by, now)
@@ -89,7 +89,7 @@ class Policies:
             raise ApprovalError(f"the policy {digest[:12]}… {problem}")
         return found.value.text
 
-    async def list(self) -> list[Policy]:
+    async def list(self) -> list[StoredPolicy]:
         return [document.value for document in await self._texts.list()]
 
 

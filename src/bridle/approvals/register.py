@@ -21,7 +21,7 @@ from ..journal.owner import Owners
 from .clock import Clock, Deadlines
 from .events import Delivered, Ended, OutcomeSeen, event_of
 from .fold import fold, view
-from .model import Approval, Cancelled, Decided, Ending, Expired, Outcome, Requested
+from .model import Approval, Cancelled, Decided, Ending, Expired, Outcome, Reject, Requested
 from .pending import Pending
 from .remember import Remembered, event_of_rule, rule_of
 from .shelf import Shelf
@@ -115,8 +115,8 @@ class Register:
     # --- ending
 
     def decide(self, pending: Pending, decided: Decided) -> asyncio.Future[Approval]:
-        """Write the decision, which nobody else may do meanwhile. If it can't be stored, the
-        approval is pending as before."""
+        """Write the decision, which nobody else may do meanwhile. If it can't be stored, a no holds
+        all the same and is stored when that works again; after a yes it is pending as before."""
         assert pending.claim is None
         done: asyncio.Future[Approval] = asyncio.get_running_loop().create_future()
         rule = rule_of(pending.approval, decided)
@@ -172,7 +172,10 @@ class Register:
         if error:
             self._not_ended(pending, ending, error)
             if done and not done.done():
-                done.set_exception(error)
+                if pending.ending is ending:
+                    done.set_result(pending.as_told)
+                else:
+                    done.set_exception(error)
         else:
             approval = self._is_over(pending, ending, last - behind)
             if done and not done.done():
@@ -198,6 +201,8 @@ class Register:
         return whole
 
     def _not_ended(self, pending: Pending, ending: Ending, error: BaseException) -> None:
+        if pending.ending is None and is_no(ending):
+            pending.ending = ending  # a no holds whatever the log says
         if pending.ending is None:
             self._watch_time(pending)
         elif pending.ending is ending:
@@ -320,8 +325,12 @@ def _call_of(approval: Approval) -> tuple[str, str, str] | None:
     return approval.session, approval.launch, approval.tool_use_id
 
 
-def _without_effect(ending: Cancelled | Expired) -> Outcome:
-    if isinstance(ending, Expired):
+def is_no(ending: Ending) -> bool:
+    return isinstance(ending, Decided) and isinstance(ending.choice, Reject)
+
+
+def _without_effect(ending: Ending) -> Outcome:
+    if not isinstance(ending, Cancelled):
         return Outcome("withdrawn", ending.at)
     how: Literal["withdrawn", "process died"] = "withdrawn"
     if ending.cause == "process ended":

@@ -189,7 +189,8 @@ class Approvals:
 
         `by` is who it is by the pipe or the token that they came with, never by what they say.
         `shown` is the digest of what they had before them, `under` the rule that entitles them,
-        where they are no person. If it can't be stored, it is pending as before.
+        where they are no person. A yes that can't be stored leaves it pending as before; a no holds
+        all the same.
         """
         pending = await self._free(approval_id)
         self._check(pending.approval, choice, by, shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .policy import Policy
 from .presets import PRESET_OF_MODE
 from .rules import parse_rule
-from .verdicts import Call, Ground, Verdict
+from .verdicts import Behavior, Call, Ground, Verdict
 
 REMEMBERED = "remembered"
 
@@ -34,9 +34,9 @@ class InForce:
     def explain(self, call: Call) -> str:
         return self._judge.explain(call)
 
-    def remember(self, rule: str) -> None:
-        """Allow by this rule from now on; InvalidRule if it is none."""
-        self._put(self._policy.with_rules(parse_rule(rule, "allow", REMEMBERED)))
+    def remember(self, rule: str, behavior: Behavior = "allow") -> None:
+        """Have this rule from now on; InvalidRule if it is none."""
+        self._put(self._policy.with_rules(parse_rule(rule, behavior, REMEMBERED)))
 
     def forget(self, rule: str) -> None:
         """Take a remembered rule back."""

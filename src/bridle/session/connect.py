@@ -132,6 +132,7 @@ def connect(
     gate = _gate(policy, spec, approver)
     spec, withheld = _launched(spec, gate, trust)
     servers = ToolServers(tools)
+    seen = (hooks or Hooks()).behind(gate.hook) if gate else hooks or Hooks()
     options = SessionOptions(
         initialize=_hello(servers, agents),
         request_seconds=request_timeout,
@@ -142,9 +143,8 @@ def connect(
         on_stderr=on_stderr,
         withheld=withheld,
     )
-    asked = _asked(approver, gate)
-    seen = (hooks or Hooks()).behind(gate.hook) if gate else hooks or Hooks()
-    handlers = Handlers(asked, seen, servers, _elicitor(elicit, approver), dialog, gate)
+    elicit = elicit or _elicitor(approver)
+    handlers = Handlers(_asked(approver, gate), seen, servers, elicit, dialog, gate)
     # Made here, so that a mistake in the options is told where it was made.
     child = transport or ChildProcess(spec, is_gated=gate is not None)
     return Connecting(child, handlers, options, log, commit)
@@ -166,9 +166,9 @@ def _asked(approver: Approver | Desk | None, gate: Gate | None) -> Approver | No
     return approver
 
 
-def _elicitor(elicit: Elicitor | None, approver: object) -> Elicitor | None:
+def _elicitor(approver: object) -> Elicitor | None:
     """A desk asks people about what MCP servers want to know, too."""
-    return elicit or (getattr(approver, "elicit", None) if isinstance(approver, Desk) else None)
+    return getattr(approver, "elicit", None) if isinstance(approver, Desk) else None
 
 
 def _launched(
