@@ -71,9 +71,9 @@ def test_in_doubt_an_unknown_word_may_be_several_or_none() -> None:
 
 
 def test_a_denial_sees_a_program_by_its_path_and_an_allowance_does_not() -> None:
-    pattern = CommandPattern("rm:*")
-    assert pattern.surely_matches(("/bin/rm", "x"))
-    assert not pattern.matches(("/bin/rm", "x"))
+    call = bash("/bin/rm x")
+    assert told(Policy("autonomous", deny=["Bash(rm:*)"]).on(GROUND).judge(call)) == "deny"
+    assert told(Policy(allow=["Bash(rm:*)"]).on(GROUND).judge(call)) == "ask"
 
 
 @pytest.mark.parametrize(

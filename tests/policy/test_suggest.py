@@ -23,7 +23,7 @@ from .grounds import GROUND, bash, real_ground, told
         (bash("docker ps"), ["Bash(docker ps)", "Bash(docker ps:*)"]),
         (bash("pytest -x tests"), ["Bash(pytest -x tests)", "Bash(pytest:*)"]),
         (bash("ls && docker ps"), ["Bash(ls && docker ps)"]),
-        (bash("eval x"), ["Bash(eval x)"]),
+        (bash("eval x"), []),
         (Call("Edit", {"file_path": "src/a.py"}), ["Edit(/src/a.py)", "Edit(/src/**)"]),
         (
             Call("Write", {"file_path": "/home/me/app/src/a.py"}),
@@ -139,7 +139,7 @@ def test_with_hidden_files_too_a_suggestion_is_worth_its_word() -> None:
     for command in ("cat $x", "docker ps *", 'python "$x"'):
         call = bash(command)
         assert told(policy.on(GROUND).judge(call)) == "ask"
-        for rule in suggest(call, GROUND):
+        for rule in suggest(call, GROUND, policy=policy):
             force = InForce(policy, GROUND)
             force.remember(rule)
             assert told(force.judge(call)) == "allow", (command, rule)

@@ -25,6 +25,10 @@ class BoundRules:
             for rule in self._rules
             if isinstance(rule.pattern, PathPattern)
         }
+        self._hidden: dict[Behavior, list[Rule]] = {"allow": [], "ask": [], "deny": []}
+        for rule in self._paths:
+            if rule.tool in ("Read", "Edit"):
+                self._hidden[rule.behavior].append(rule)
         self._exact: dict[tuple[Behavior, str], Rule] = {}
         self._named: dict[tuple[Behavior, str], list[CommandRule]] = {}
         self._unnamed: dict[Behavior, list[CommandRule]] = {"allow": [], "ask": [], "deny": []}
@@ -53,19 +57,19 @@ class BoundRules:
     def path(self, rule: Rule) -> BoundPattern:
         return self._paths[rule]
 
-    def whole_shell(self, behavior: Behavior) -> Rule | None:
-        """A rule for all commands."""
-        for rule in self.about(behavior, SHELL):
-            if rule.pattern is None:
-                return rule
-        return None
+    def whole(self, behavior: Behavior, tool: str) -> Rule | None:
+        """A rule for all calls of a tool."""
+        return next((rule for rule in self.about(behavior, tool) if rule.pattern is None), None)
+
+    def hidden(self, behavior: Behavior) -> list[Rule]:
+        """The rules for files that all commands have to heed."""
+        return self._hidden[behavior]
 
     def exact(self, behavior: Behavior, command: str) -> Rule | None:
         """A rule that is this very text."""
         return self._exact.get((behavior, command.strip()))
 
-    def commands(self, behavior: Behavior, *names: str) -> Iterator[CommandRule]:
-        """The rules for commands of one of these names, and those that name none."""
-        for name in names:
-            yield from self._named.get((behavior, name), ())
+    def commands(self, behavior: Behavior, name: str) -> Iterator[CommandRule]:
+        """The rules for commands of this name, and those that name none."""
+        yield from self._named.get((behavior, name), ())
         yield from self._unnamed[behavior]

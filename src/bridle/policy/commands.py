@@ -11,10 +11,9 @@ By words and not by text, so that quotes can't make one command look like anothe
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from ..errors import InvalidRule
-from .shell.programs import Argv, base_name
+from .shell.programs import Argv
 
 _TOKEN = re.compile(r"""'([^']*)'|"([^"]*)"|([^\s'"]+)""")
 
@@ -55,19 +54,8 @@ class CommandPattern:
         return _meets(self.tokens, argv, is_open=self.is_open, in_doubt=False)
 
     def may_match(self, argv: Argv) -> bool:
-        """Whether they could be, if the unknown ones were what they might be.
-
-        The program may be named by its path.
-        """
-        base = (base_name(argv[0] or ""), *argv[1:])
-        return any(
-            _meets(self.tokens, words, is_open=self.is_open, in_doubt=True)
-            for words in {argv, base}
-        )
-
-    def surely_matches(self, argv: Argv) -> bool:
-        base = (base_name(argv[0] or ""), *argv[1:])
-        return self.matches(argv) or self.matches(base)
+        """Whether they could be, if the unknown ones were what they might be."""
+        return _meets(self.tokens, argv, is_open=self.is_open, in_doubt=True)
 
 
 def _tokens(body: str) -> list[str]:
@@ -124,11 +112,22 @@ def _closure(tokens: list[str], states: set[int]) -> set[int]:
 
 
 def _fits(token: str, word: str) -> bool:
-    if "*" not in token:
-        return token == word
-    return _regex(token).fullmatch(word) is not None
+    return token == word if "*" not in token else like(token, word)
 
 
-@lru_cache(1024)
-def _regex(token: str) -> re.Pattern[str]:
-    return re.compile(".*".join(re.escape(part) for part in token.split("*")), re.DOTALL)
+def like(pattern: str, text: str) -> bool:
+    """Whether a text fits a pattern with any number of `*` in it; in time that is bounded by the
+    product of the two."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return pattern == text
+    last = rest.pop()
+    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
+        return False
+    at, end = len(first), len(text) - len(last)
+    for part in rest:
+        at = text.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True

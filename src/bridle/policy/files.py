@@ -14,7 +14,7 @@ from __future__ import annotations
 import posixpath
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -30,35 +30,38 @@ KEYS = frozenset(("preset", "include", "guard", *BEHAVIORS))
 MAX_INCLUDES = 50
 
 _TOML_LINE = re.compile(r"\(at line (\d+)")
+_AT_END = "at end of document"
 
 
 def parse_policy(text: str, source: str, read: Callable[[str], str] | None = None) -> Policy:
     """A policy from the text of a TOML file. `read` gives the text of files that it includes."""
     preset: Preset | None = None
-    has_guard = True
+    has_guard: bool | None = None
     rules: list[Rule] = []
     waiting, seen = [(source, text)], {source}
     while waiting:
         file, body = waiting.pop(0)
         table = _table(body, file)
         preset = preset or _preset(table, body, file)
-        has_guard = has_guard and _guard(table, body, file)
+        has_guard = _guard(table, body, file) if has_guard is None else has_guard
         rules += _rules(table, body, file)
         for included in _includes(table, body, file):
             if included in seen:
                 continue
             if read is None or len(seen) > MAX_INCLUDES:
-                raise InvalidPolicy(file, _line(body, "include"), f"can't include {included}")
+                why = f"more than {MAX_INCLUDES} files" if read else "files can't be read here"
+                reason = f"can't include {included}: {why}"
+                raise InvalidPolicy(file, _line(body, "include"), reason)
             seen.add(included)
             waiting.append((included, _included(read, included, file, body)))
-    return Policy(preset or "ask", has_guard=has_guard, rules=rules)
+    return Policy(preset or "ask", has_guard=has_guard is not False, rules=rules)
 
 
 def parse_settings(text: str, source: str) -> list[Rule]:
     """The rules in one of Claude's settings files."""
     try:
         settings = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidPolicy(source, None, f"it is no JSON: {error}") from error
     permissions = settings.get("permissions", {}) if isinstance(settings, dict) else None
     if not isinstance(permissions, dict):
@@ -69,9 +72,12 @@ def parse_settings(text: str, source: str) -> list[Rule]:
 def _table(text: str, source: str) -> Mapping[str, Any]:
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         found = _TOML_LINE.search(str(error))
-        raise InvalidPolicy(source, int(found[1]) if found else None, str(error)) from error
+        line = int(found[1]) if found else None
+        if _AT_END in str(error):
+            line = text.rstrip().count("\n") + 1
+        raise InvalidPolicy(source, line, f"it is no TOML: {error}") from error
     for key in table:
         if key not in KEYS:
             known = ", ".join(sorted(KEYS))
@@ -87,9 +93,9 @@ def _preset(table: Mapping[str, Any], text: str, source: str) -> Preset | None:
     return given
 
 
-def _guard(table: Mapping[str, Any], text: str, source: str) -> bool:
-    given = table.get("guard", True)
-    if not isinstance(given, bool):
+def _guard(table: Mapping[str, Any], text: str, source: str) -> bool | None:
+    given = table.get("guard")
+    if not isinstance(given, bool | None):
         raise InvalidPolicy(source, _line(text, "guard"), "guard is true or false")
     return given
 
@@ -127,18 +133,28 @@ def _rules(table: Mapping[str, Any], text: str, source: str) -> list[Rule]:
 
 
 def _line(text: str, word: str) -> int | None:
-    """The first line on which a word stands."""
-    found = re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)
-    return text.count("\n", 0, found.start()) + 1 if found else None
+    """The line on which a key stands, or else the first with this word; comments do not count."""
+    lines = list(_lines(text))
+    key = re.compile(rf"\s*\"?{re.escape(word)}\"?\s*[=:]")
+    any_place = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])")
+    for found in (key.match, any_place.search):
+        for number, line in lines:
+            if found(line):
+                return number
+    return None
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.lstrip().startswith("#"):
+            yield number, line
 
 
 def _line_of_rule(text: str, rule: object, skip: int) -> int | None:
     """The line of a rule: parsers of TOML and JSON do not tell it."""
     if not isinstance(rule, str):
         return None
-    forms = {rule, msgspec.json.encode(rule).decode()[1:-1]}
-    either = "|".join(re.escape(f"{quote}{form}{quote}") for form in forms for quote in "\"'")
-    starts = [found.start() for found in re.finditer(either, text)]
-    if not starts:
-        return None
-    return text.count("\n", 0, starts[min(skip, len(starts) - 1)]) + 1
+    escaped = rule.replace("\\", "\\\\").replace('"', '\\"')
+    forms = {f'"{rule}"', f"'{rule}'", f'"{escaped}"'}
+    found = [number for number, line in _lines(text) if any(form in line for form in forms)]
+    return found[min(skip, len(found) - 1)] if found else None

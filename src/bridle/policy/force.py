@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .policy import Policy
-from .presets import PRESET_OF_MODE
+from .presets import PRESET_OF_MODE, Preset
 from .rules import parse_rule
 from .verdicts import Behavior, Call, Ground, Verdict
 
@@ -43,11 +43,10 @@ class InForce:
         self._put(self._policy.without(rule.strip(), REMEMBERED))
 
     def choose(self, mode: str) -> None:
-        """Go on as a person has chosen when they approved a plan.
-
-        `default` goes back to the policy's own preset.
-        """
-        self._put(self._policy.with_preset(PRESET_OF_MODE.get(mode, self._base.preset)))
+        """Go on as a person has chosen when they approved a plan. `default` is to be asked, unless
+        the policy is to read only."""
+        own: Preset = "read-only" if self._base.preset == "read-only" else "ask"
+        self._put(self._policy.with_preset(PRESET_OF_MODE.get(mode, own)))
 
     def apply(self, policy: Policy) -> None:
         """Another policy, from now on. What was remembered is kept."""

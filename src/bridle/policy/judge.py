@@ -6,19 +6,21 @@ raises for what a call holds: what can't be read is asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from .bound import BoundRules
 from .guard import Guard
-from .paths import Folders, Place, clean, is_inside, place
+from .paths import Folders, Place, absolute, clean, is_inside, place
 from .policy import Policy
-from .presets import PRESETS
+from .presets import PRESETS, Preset, Table
 from .rules import DomainPattern, NamePattern, Rule, host_of
 from .scripts import ScriptJudge
 from .tools import EDITS, FETCH, NAMED, READS, SHELL, Kind, kind_of
 from .verdicts import Allowed, Asked, Behavior, Call, Denied, Ground, Verdict
-from .wording import allowed_by, asked_by, by_preset, denied
+from .wording import allowed_by, asked_by, by_preset, denied, doubted
+
+MAX_PATH = 4096
+MAX_TEXTS = 2_000
 
 #: In plan mode a rule can't allow these: they change things.
 _CHANGES = frozenset[Kind](("edit", "edit elsewhere", "command"))
@@ -42,27 +44,28 @@ class Judge:
         """Whether the call may be made, must not be, or must be asked about."""
         is_plan = call.mode == "plan" and self.policy.preset != "plan"
         table = PRESETS["plan"] if is_plan else self._table
-        preset = "plan" if is_plan else self.policy.preset
+        preset: Preset = "plan" if is_plan else self.policy.preset
         if call.tool == SHELL:
             return self._scripts.judge(call, table, preset)
-        kind = kind_of(call.tool)
         where = self._place(call)
-        if where is None and (call.tool in EDITS or (call.tool in READS and _path(call) != "")):
-            return Asked(f"the path of this {call.tool} can't be read")
-        if where and kind == "edit":
-            kind = "edit" if self._folders.hold(where) else "edit elsewhere"
-        if found := self._by_rule(("deny",), call, where):
+        if found := self._by_rule("deny", call, where) or self._rules.whole("deny", call.tool):
             return denied(found)
-        if guard := self._guarded(call, where):
-            return Asked(f"a person must see this: {guard}", guard=guard)
-        if found := self._by_rule(("ask",), call, where):
+        verdict = self._unguarded(call, where, table, preset)
+        guard = "" if isinstance(verdict, Denied) else self._guarded(call, where)
+        return Asked(f"a person must see this: {guard}", guard=guard) if guard else verdict
+
+    def _unguarded(self, call: Call, where: Place | None, table: Table, preset: Preset) -> Verdict:
+        kind = kind_of(call.tool)
+        if where is None and kind in ("read", "edit"):
+            return Asked(f"the path of this {call.tool} can't be read")
+        if where and kind == "edit" and not self._folders.hold(where):
+            kind = "edit elsewhere"
+        if found := self._by_rule("ask", call, where):
             return asked_by(found)
-        if where and (hidden := self._hides(call, where)):
-            return Asked(
-                f"it would also search what {hidden.text} denies", hidden.text, hidden.source
-            )
+        if doubt := self._hides(call, where) or self._odd_host(call):
+            return doubted(doubt)
         may_allow = preset != "plan" or kind not in _CHANGES
-        if may_allow and (found := self._by_rule(("allow",), call, where)):
+        if may_allow and (found := self._by_rule("allow", call, where)):
             return allowed_by(found)
         if preset == "plan" and where and self._is_plan_file(where):
             return Allowed("plan file", because="it is the plan that the CLI has the model write")
@@ -85,13 +88,10 @@ class Judge:
 
     # --- parts
 
-    def _by_rule(
-        self, behaviors: Iterable[Behavior], call: Call, where: Place | None
-    ) -> Rule | None:
-        for behavior in behaviors:
-            for rule in self._rules.about(behavior, call.tool):
-                if self._matches(rule, call, where):
-                    return rule
+    def _by_rule(self, behavior: Behavior, call: Call, where: Place | None) -> Rule | None:
+        for rule in self._rules.about(behavior, call.tool):
+            if self._matches(rule, call, where):
+                return rule
         return None
 
     def _matches(self, rule: Rule, call: Call, where: Place | None) -> bool:
@@ -129,20 +129,45 @@ class Judge:
     def _guarded(self, call: Call, where: Place | None) -> str:
         if self._guard is None:
             return ""
-        if where and (found := self._guard.path(where, writes=call.tool in EDITS)):
-            return found
-        if call.tool == FETCH or call.tool.startswith("mcp__"):
-            return self._guard.text(_texts(call.input))
-        return ""
+        if where:
+            return self._guarded_file(self._guard, call, where)
+        if call.tool != FETCH and not call.tool.startswith("mcp__"):
+            return ""
+        texts = _texts(call.input)
+        if call.tool == FETCH:
+            return next(filter(None, map(self._guard.url, texts)), "")
+        found = self._guard.text("\n".join(texts))
+        for text in texts:
+            if not found and 0 < len(text) <= MAX_PATH and text.isprintable():
+                named = place(text, call.cwd or self.ground.folder, self.ground)
+                found = self._guard.path(named, writes=True)
+        return found
 
-    def _hides(self, call: Call, where: Place) -> Rule | None:
+    def _guarded_file(self, guard: Guard, call: Call, where: Place) -> str:
+        found = guard.path(where, writes=call.tool in EDITS)
+        if call.tool == "Grep":
+            found = found or guard.whole(where)
+        glob = call.input.get("pattern") if call.tool == "Glob" else None
+        if not found and isinstance(glob, str):
+            glob = clean(absolute(glob, where.written, self.ground.home))
+            found = guard.pattern(glob, writes=False)
+        return found
+
+    def _hides(self, call: Call, where: Place | None) -> Rule | None:
         """A Grep of a folder shows what is in its files, those that may not be read too."""
-        if call.tool != "Grep":
+        if call.tool != "Grep" or where is None:
             return None
-        for rule in self._rules.about("deny", "Read"):
-            if rule.pattern is not None and self._rules.path(rule).reaches_below(where.written):
+        for rule in (*self._rules.hidden("deny"), *self._rules.hidden("ask")):
+            if rule.tool == "Read" and self._rules.path(rule).reaches_below(where.written):
                 return rule
         return None
+
+    def _odd_host(self, call: Call) -> Rule | None:
+        """A rule for a host that may be this one, written in a way that is not read."""
+        if call.tool != FETCH or host_of(call.input.get("url")) is not None:
+            return None
+        rules = (*self._rules.about("deny", FETCH), *self._rules.about("ask", FETCH))
+        return next((rule for rule in rules if rule.pattern is not None), None)
 
 
 def _path(call: Call) -> str | None:
@@ -158,12 +183,16 @@ def _path(call: Call) -> str | None:
     return path
 
 
-def _texts(value: object) -> str:
-    """All text in an input, one per line."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        return "\n".join(_texts(part) for part in value.values())
-    if isinstance(value, list | tuple):
-        return "\n".join(_texts(part) for part in value)
-    return ""
+def _texts(value: object) -> list[str]:
+    """All that an input says, in words; of what is very much, its beginning."""
+    found: list[str] = []
+    waiting: list[Any] = [value]
+    while waiting and len(found) < MAX_TEXTS:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            waiting += [*part.keys(), *part.values()]
+        elif isinstance(part, list | tuple):
+            waiting += part
+        elif part is not None:
+            found.append(str(part))
+    return found

@@ -13,6 +13,7 @@ from posixpath import normpath
 from msgspec import Struct
 
 from ..errors import InvalidRule
+from .commands import like
 from .verdicts import Ground
 
 _UNCLEAN = re.compile(r"//|/\.|/$")
@@ -61,7 +62,8 @@ class Folders:
     def hold(self, place: Place) -> bool:
         """Whether it is inside of one of them, in both forms."""
         return any(
-            is_inside(place.written, folder.written) and is_inside(place.real, folder.real)
+            is_inside(place.real, folder.real)
+            and (is_inside(place.written, folder.written) or is_inside(place.written, folder.real))
             for folder in self._folders
         )
 
@@ -84,8 +86,12 @@ class PathPattern:
         self._parts = [part for part in rest.split("/") if part not in ("", ".")]
         if ".." in self._parts:
             raise InvalidRule(text, "`..` can't be used in a path")
-        if not self._parts and self._base == "folder":
-            self._parts = ["**"]
+        self._parts = self._parts or ["**"]
+        for part in self._parts:
+            try:
+                re.compile(_part(part))
+            except re.error as error:
+                raise InvalidRule(text, f"{part!r} is no pattern: {error}") from error
 
     def bind(self, ground: Ground, *, covers_below: bool) -> BoundPattern:
         """The pattern for one agent. `covers_below`: a folder that is matched is so with all that
@@ -112,41 +118,77 @@ class BoundPattern:
     def __init__(
         self, bases: list[str], parts: list[str], covers_below: bool, ignores_case: bool
     ) -> None:
-        self._whole = [[*base.strip("/").split("/"), *parts] for base in bases]
-        flags = re.IGNORECASE if ignores_case else 0
-        below = "(?:/.*)?" if covers_below else ""
-        either = "|".join(_expression(base, parts) for base in bases)
-        self._regex = re.compile(f"(?:{either}){below}", flags | re.DOTALL)
-        self._flags = flags
+        *before, last = parts
+        if last == "**":
+            # Of a folder all that is in it; and the folder itself, where it covers what is below.
+            rule = parts if covers_below else [*before, "*", "**"]
+        else:
+            rule = [*parts, "**"] if covers_below else parts
+        self._wholes = [[*_components(base), *rule] for base in bases]
+        self._flags = re.IGNORECASE if ignores_case else 0
 
     def matches(self, path: str) -> bool:
-        return self._regex.fullmatch(path) is not None
+        parts = _components(path)
+        return any(_fit(parts, whole, self._flags) for whole in self._wholes)
 
     def matches_either(self, place: Place) -> bool:
-        return self.matches(place.written) or self.matches(place.real)
+        return self.matches(place.written) or (
+            place.real != place.written and self.matches(place.real)
+        )
 
     def matches_both(self, place: Place) -> bool:
-        return self.matches(place.written) and self.matches(place.real)
+        return self.matches(place.written) and (
+            place.real == place.written or self.matches(place.real)
+        )
 
     def may_match(self, glob: str) -> bool:
         """Whether some file that a shell's glob stands for could be matched."""
-        parts = glob.strip("/").split("/")
-        return any(_may_meet(parts, whole, self._flags) for whole in self._whole)
+        parts = _components(glob)
+        return any(may_meet(parts, whole, self._flags) for whole in self._wholes)
 
     def reaches_below(self, folder: str) -> bool:
         """Whether something inside of this folder could be matched."""
-        parts = folder.strip("/").split("/")
-        return any(_may_meet([*parts, "**"], whole, self._flags) for whole in self._whole)
+        parts = [*_components(folder), "**"]
+        return any(may_meet(parts, whole, self._flags) for whole in self._wholes)
 
 
-def _expression(base: str, parts: list[str]) -> str:
-    found = re.escape(base.rstrip("/"))
-    for index, part in enumerate(parts):
-        if part == "**":
-            found += "/.*" if index == len(parts) - 1 else "(?:/.*)?"
-        else:
-            found += "/" + _part(part)
-    return found or "/"
+def _components(path: str) -> list[str]:
+    return [part for part in path.split("/") if part]
+
+
+def _fit(parts: list[str], rule: list[str], flags: int) -> bool:
+    """Whether a path fits a rule, component by component; `**` is any number of them.
+
+    In time that is bounded by the product of both, whatever they are.
+    """
+    states = _after_stars({0}, rule)
+    for part in parts:
+        states = _after_stars(
+            {
+                state if rule[state] == "**" else state + 1
+                for state in states
+                if state < len(rule) and (rule[state] == "**" or _is_like(rule[state], part, flags))
+            },
+            rule,
+        )
+        if not states:
+            return False
+    return len(rule) in states
+
+
+def _after_stars(states: set[int], rule: list[str]) -> set[int]:
+    for at, part in enumerate(rule):
+        if part == "**" and at in states:
+            states.add(at + 1)
+    return states
+
+
+def _is_like(pattern: str, part: str, flags: int) -> bool:
+    if not flags and not _GLOB.search(pattern):
+        return pattern == part
+    if not flags and "?" not in pattern and "[" not in pattern:
+        return like(pattern, part)
+    return re.fullmatch(_part(pattern), part, flags | re.DOTALL) is not None
 
 
 @lru_cache(1024)
@@ -161,27 +203,28 @@ def _part(part: str) -> str:
         elif char == "?":
             found += "[^/]"
         elif char == "[" and (end := part.find("]", at + 1)) > 0:
-            inside = part[at:end].replace("\\", "\\\\").replace("[", "\\[")
-            found += f"[^{inside[1:]}]" if inside[0] in "!^" else f"[{inside}]"
+            inside, negates = part[at:end], part[at] in "!^"
+            inside = re.sub(r"([^\w-])", r"\\\1", inside[negates:]).replace("--", r"-\-")
+            found += f"[^{inside}]" if negates else f"[{inside}]"
             at = end + 1
         else:
             found += re.escape(char)
     return found
 
 
-def _may_meet(glob: list[str], rule: list[str], flags: int) -> bool:
+def may_meet(glob: list[str], rule: list[str], flags: int) -> bool:
     """Whether a path could fit both patterns, component by component; in doubt it could."""
     for index, part in enumerate(rule):
         if part == "**" or index >= len(glob):
             return index < len(glob) or part == "**"
         if glob[index] == "**":
             return True
-        if not _part_may_meet(glob[index], part, flags):
+        if not part_may_meet(glob[index], part, flags):
             return False
     return True
 
 
-def _part_may_meet(glob: str, part: str, flags: int) -> bool:
+def part_may_meet(glob: str, part: str, flags: int) -> bool:
     if _GLOB.search(glob) and _GLOB.search(part):
         return True
     pattern, text = (glob, part) if _GLOB.search(glob) else (part, glob)

@@ -5,6 +5,8 @@ A command that is not here may well be harmless; it is asked about all the same.
 
 from __future__ import annotations
 
+import re
+
 from .shell.programs import Argv, Program
 
 #: Options that write a file or run a program, by command. Any beginning of a long one counts.
@@ -15,6 +17,7 @@ _NEVER: dict[str, tuple[str, ...]] = {
     "cmp": (),
     "comm": (),
     "cut": (),
+    "date": ("-s", "--set"),
     "df": (),
     "diff": ("--to-file", "--from-file"),
     "dirname": (),
@@ -23,7 +26,7 @@ _NEVER: dict[str, tuple[str, ...]] = {
     "egrep": (),
     "fgrep": (),
     "file": ("-C", "--compile", "-m", "--magic-file"),
-    "find": ("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fls"),
+    "find": (),  # what it runs or deletes is judged by itself
     "grep": (),
     "head": (),
     "id": (),
@@ -46,6 +49,7 @@ _NEVER: dict[str, tuple[str, ...]] = {
     "tac": (),
     "tail": (),
     "tr": (),
+    "tree": ("-o",),
     "true": (),
     "false": (),
     "uname": (),
@@ -53,6 +57,8 @@ _NEVER: dict[str, tuple[str, ...]] = {
     "which": (),
     "whoami": (),
 }
+#: Of sed only the printing of lines by their numbers.
+_SED = re.compile(r"[0-9]+(?:,(?:[0-9]+|\$))?p")
 #: Commands of git that read, and the options that they must not have.
 _GIT_NEVER = ("--output", "--ext-diff", "--textconv", "--open-files-in-pager", "-O", "--exec")
 _GIT: dict[str, frozenset[str] | None] = {
@@ -72,9 +78,7 @@ _GIT: dict[str, frozenset[str] | None] = {
     # These change things too: only with these words.
     "branch": frozenset(("-a", "-r", "-v", "-vv", "--all", "--list", "--show-current")),
     "remote": frozenset(("-v", "--verbose")),
-    "stash": frozenset(("list",)),
     "tag": frozenset(("-l", "--list")),
-    "worktree": frozenset(("list",)),
 }
 
 
@@ -89,12 +93,19 @@ def _reads(argv: Argv) -> bool:
     name, rest = argv[0], argv[1:]
     if name == "git":
         return _git_reads(rest)
+    if name == "sed":
+        return len(rest) >= 2 and rest[0] == "-n" and bool(_SED.fullmatch(rest[1] or ""))
+    if name == "uniq":
+        # A second file would be written.
+        return None not in rest and sum(not (word or "").startswith("-") for word in rest) <= 1
     never = _NEVER.get(name or "")
     # What is not known may be an option; only where no option does harm it does not matter.
     return never is not None and not any(_is_one_of(word, never) for word in rest)
 
 
 def _git_reads(rest: Argv) -> bool:
+    if rest in (("stash", "list"), ("worktree", "list")):
+        return True
     if not rest or rest[0] not in _GIT or None in rest:
         return False
     only = _GIT[rest[0]]

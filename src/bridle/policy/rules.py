@@ -19,7 +19,7 @@ from .verdicts import Behavior
 _RULE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.-]*\*?)\s*(?:\((.*)\))?\s*", re.DOTALL)
 _ESCAPED = re.compile(r"\\([()\\])")
 _HOST = re.compile(r"(?:\*\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
-_URL = re.compile(r"(?:https?://)?([A-Za-z0-9.-]+)(?::[0-9]{1,5})?(?:[/?#].*)?", re.DOTALL)
+_URL = re.compile(r"(?:(?i:https?)://)?([A-Za-z0-9.-]+)(?::[0-9]{1,5})?(?:[/?#].*)?", re.DOTALL)
 _MCP = re.compile(r"mcp__[A-Za-z0-9_.-]+?(?:__(?:[A-Za-z0-9_.-]*\*?))?")
 
 
@@ -75,7 +75,8 @@ class Rule(Struct, frozen=True, eq=False):
             return False
         if mine.endswith("*"):
             return tool.startswith(mine[:-1])
-        return tool.startswith(f"{mine}__")
+        # A server's name; with a tool's behind it, it is that tool alone.
+        return "__" not in mine[5:] and tool.startswith(f"{mine}__")
 
 
 def parse_rule(text: str, behavior: Behavior, source: str = "") -> Rule:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from .paths import Place, absolute, clean, place
 from .reading import is_reading
 from .shell.programs import Commands, Program
-from .shell.script import Redirect
+from .shell.script import Redirect, Word
 from .verdicts import Ground
 
 #: Files that take anything and keep nothing.
@@ -15,6 +15,7 @@ SINKS = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/
 MOVES = frozenset(("cd", "pushd", "popd"))
 MAX_PLACES = 16
 MAX_PATH = 4096
+MAX_NAMES = 3_000
 
 
 class Script:
@@ -29,10 +30,12 @@ class Script:
         self._cwds: list[str] | None = [cwd]
         self._places: list[Place] | None = None
         self._named: dict[int, list[Place]] = {}
+        self.changes = commands.changes
         self._move()
         if self._cwds is None:
             self.unclear = self.unclear or "it goes to a folder that is not known"
             self._cwds = [cwd]
+        self.unclear = self.unclear or self._why_unclear()
 
     def all_programs(self) -> Iterator[Program]:
         """Each, and those inside of it, in their order."""
@@ -41,6 +44,19 @@ class Script:
             program = stack.pop()
             yield program
             stack += program.inner[::-1]
+
+    def _why_unclear(self) -> str:
+        every = list(self.all_programs())
+        if len(self._cwds or ()) * sum(len(program.words) for program in every) > MAX_NAMES:
+            self._cwds = (self._cwds or [])[:1]
+            return "it names too many files"
+        if len(every) > 1 and any(program.name == "ln" for program in every):
+            return "it makes a link, and then does more"
+        for redirect in self.redirects:
+            target = redirect.target.value or redirect.target.pattern or ""
+            if target.startswith(("/dev/tcp", "/dev/udp")):
+                return "it opens a connection"
+        return ""
 
     def _move(self) -> None:
         """Every folder in which a command may find itself: a `cd` may have happened or not."""
@@ -66,6 +82,10 @@ class Script:
             return None
         return [place(target, cwd, self._ground) for cwd in self._cwds]
 
+    def target_globs(self, redirect: Redirect) -> list[str]:
+        """What is known of a target that is not known."""
+        return self._whole_globs(redirect.target)
+
     def targets(self, redirect: Redirect) -> list[Place]:
         return self._of_text(redirect.target.value or "")
 
@@ -81,15 +101,20 @@ class Script:
             return found
         found = self._named[id(program)] = []
         for word in program.words[1:]:
-            text = word.value
-            if not text:
-                continue
-            if text[0] != "-":
+            for text in _names_in(word.value or ""):
                 found += self._of_text(text)
-            _, equals, value = text.partition("=")
-            if equals or text[0] == "@":
-                found += self._of_text(value if equals else text[1:])
         return found
+
+    def named_globs(self, program: Program) -> list[str]:
+        """The same of words that are known only in part."""
+        return [glob for word in program.words[1:] for glob in self._whole_globs(word)]
+
+    def _whole_globs(self, word: Word) -> list[str]:
+        if not word.pattern or word.pattern.strip("*") == "":
+            return []
+        texts = _names_in(word.pattern)
+        cwds = self._cwds or ()
+        return [clean(absolute(text, cwd, self._ground.home)) for text in texts for cwd in cwds]
 
     def places(self) -> list[Place]:
         """What all words and redirections may name."""
@@ -101,22 +126,40 @@ class Script:
                 self._places += self.targets(redirect)
         return self._places
 
+    def changed(self) -> list[Place]:
+        """What is named to programs that may do more than read, and what is written to."""
+        programs = [program for program in self.all_programs() if not is_reading(program)]
+        found = [place for program in programs for place in self.named(program)]
+        for redirect in self.redirects:
+            found += self.targets(redirect) if redirect.writes else []
+        return found
+
     def globs(self) -> Iterator[str]:
-        """Words with globs in them, as patterns of whole paths."""
+        """All that is known only in part, as patterns of whole paths."""
         for program in self.all_programs():
-            for word in program.words[1:]:
-                if word.pattern:
-                    for cwd in self._cwds or ():
-                        yield clean(absolute(word.pattern, cwd, self._ground.home))
+            yield from self.named_globs(program)
+        for redirect in self.redirects:
+            yield from self.target_globs(redirect)
 
     def has_unknown_paths(self) -> bool:
         """Whether a program may be given any file at all."""
-        return any(
-            word.value is None and word.pattern is None
+        words = [
+            word
             for program in self.all_programs()
             if not program.is_clear and program.name not in ("echo", "printf")
             for word in program.words[1:]
-        )
+        ]
+        words += [redirect.target for redirect in self.redirects]
+        return any(word.value is None and not word.is_glob for word in words)
+
+    def searched(self) -> Iterator[Place]:
+        """Folders in which all files are read."""
+        for program in self.all_programs():
+            if _searches(program):
+                yield from self.named(program)
+                given = [word for word in program.argv[1:] if not (word or "").startswith("-")]
+                if len(given) <= 1:  # what to look for, and not where
+                    yield from self._of_text(".")
 
     def is_reading(self) -> bool:
         return bool(self.programs) and all(map(is_reading, self.programs))
@@ -130,3 +173,30 @@ class Script:
         notes = [f"runs {', '.join(seen)}"] if len(seen) > 1 else []
         writes = [r.target.value or "an unknown file" for r in self.redirects if r.writes]
         return (*notes, *(f"writes {file}" for file in writes if file not in SINKS))
+
+
+def _names_in(text: str) -> list[str]:
+    """The paths that a word may be, or hold: `--out=x`, `-ox`, `@x`, `file://x`."""
+    if not text:
+        return []
+    found = [text] if text[0] != "-" else []
+    if text[0] == "-" and len(text) > 2 and text[1] != "-":
+        found.append(text[2:])
+    _, equals, value = text.partition("=")
+    if equals and value:
+        found.append(value)
+    found += [name[1:] for name in found if name.startswith("@") and len(name) > 1]
+    found += [name[7:] for name in found if name[:7].lower() == "file://"]
+    return found
+
+
+def _searches(program: Program) -> bool:
+    """Whether it reads all that is in the folders which it is given."""
+    if program.name in ("rg", "ag", "ack"):
+        return True
+    options = [word or "" for word in program.argv[1:] if (word or "").startswith("-")]
+    return program.name in ("grep", "egrep", "fgrep") and any(
+        option in ("--recursive", "--dereference-recursive")
+        or (option[1:2] != "-" and ("r" in option or "R" in option))
+        for option in options
+    )

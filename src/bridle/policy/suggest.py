@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from ..errors import InvalidRule
 from ..protocol.permissions import AddRules, PermissionUpdate
 from .paths import is_inside, place
-from .rules import host_of, parse_rule
+from .policy import Policy
+from .rules import Rule, host_of
 from .shell.programs import read_commands
 from .tools import EDITS, FETCH, NAMED, PLAN, QUESTION, READS, SHELL
-from .verdicts import Call, Ground
+from .verdicts import Allowed, Call, Ground
 
 #: Programs whose second word says what they do: a rule for all of them would be too wide.
 _WITH_COMMANDS = frozenset(
@@ -36,11 +37,16 @@ MAX_TEXT = 2_000
 
 
 def suggest(
-    call: Call, ground: Ground, updates: Iterable[PermissionUpdate | object] = ()
+    call: Call,
+    ground: Ground,
+    updates: Iterable[PermissionUpdate | object] = (),
+    policy: Policy | None = None,
 ) -> list[str]:
-    """Candidates, each a rule that is valid and allows this very call; the CLI's own ones last."""
+    """Candidates, each a rule that would allow this very call beside those of the policy; the
+    CLI's own ones last."""
     found = [*_own(call, ground), *_of_cli(updates)]
-    return [text for text in dict.fromkeys(found) if _is_rule(text)]
+    rules = policy.rules if policy else ()
+    return [text for text in dict.fromkeys(found) if _allows(text, rules, call, ground)]
 
 
 def _own(call: Call, ground: Ground) -> list[str]:
@@ -68,14 +74,17 @@ def _commands(command: object) -> list[str]:
     commands = read_commands(text)
     if commands.unclear or len(commands.programs) != 1:
         return found
+    program = commands.programs[0]
+    while program.is_clear and len(program.inner) == 1:
+        program = program.inner[0]
     words: list[str] = []
-    for word in commands.programs[0].argv[:2]:
+    for word in program.argv[:2]:
         if word is None or not _WORD.fullmatch(word) or (words and word.startswith("-")):
             break
         words.append(word)
-    if words and words[0] in _WITH_COMMANDS and len(words) == 2:
+    if words and (words[0] in _WITH_COMMANDS or program.inner) and len(words) == 2:
         found.append(f"{SHELL}({' '.join(words)}:*)")
-    elif words:
+    elif words and words[0] not in _WITH_COMMANDS:
         found.append(f"{SHELL}({words[0]}:*)")
     return found
 
@@ -84,13 +93,19 @@ def _paths(call: Call, ground: Ground) -> list[str]:
     path = call.input.get(READS.get(call.tool) or EDITS[call.tool])
     if not isinstance(path, str) or not path or re.search(r"[*?\[\]()\n]", path):
         return []
-    where = place(path, call.cwd or ground.folder, ground).written
+    where = place(path, call.cwd or ground.folder, ground)
     tool = "Edit" if call.tool in EDITS else "Read"
-    if is_inside(where, ground.folder) and where != ground.folder:
-        relative = where[len(ground.folder.rstrip("/")) :]
-        folder = relative.rpartition("/")[0]
-        return [f"{tool}({relative})", f"{tool}({folder}/**)"]
-    return [f"{tool}(/{where})", f"{tool}(/{where.rpartition('/')[0]}/**)"]
+    found = []
+    for form in dict.fromkeys((where.written, where.real)):
+        folder = form.rpartition("/")[0]
+        if is_inside(form, ground.folder) and form != ground.folder:
+            inside = len(ground.folder.rstrip("/"))
+            found += [f"{tool}({form[inside:]})", f"{tool}({folder[inside:]}/**)"]
+        else:
+            found.append(f"{tool}(/{form})")
+            # Not a rule for the whole disk, or for all that is at home.
+            found += [f"{tool}(/{folder}/**)"] if folder not in ("", ground.home) else []
+    return found
 
 
 def _of_cli(updates: Iterable[PermissionUpdate | object]) -> list[str]:
@@ -108,9 +123,10 @@ def _escaped(text: str) -> str:
     return re.sub(r"([()\\])", r"\\\1", text)
 
 
-def _is_rule(text: str) -> bool:
+def _allows(text: str, rules: Iterable[Rule], call: Call, ground: Ground) -> bool:
+    """Whether it is a rule, and enough. (Of what is guarded a person is asked all the same.)"""
     try:
-        parse_rule(text, "allow")
+        policy = Policy("ask", allow=[text], has_guard=False, rules=rules)
     except InvalidRule:
         return False
-    return True
+    return isinstance(policy.on(ground).judge(call), Allowed)

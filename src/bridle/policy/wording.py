@@ -30,6 +30,11 @@ def asked_by(rule: Rule) -> Asked:
     return Asked(f"the rule {rule.text} says to ask", rule.text, rule.source)
 
 
+def doubted(rule: Rule) -> Asked:
+    reason = f"it can't be known whether {rule.text} speaks of it"
+    return Asked(reason, rule.text, rule.source)
+
+
 def denied(rule: Rule) -> Denied:
     return Denied(rule.text, rule.source, f"the policy denies {rule.text}")
 

@@ -12,6 +12,11 @@ from collections.abc import Callable, Sequence
 from .script import Unclear, Word
 from .tables import SAFE_VARIABLES, SET_OPTIONS, SHELLS_OWN
 
+
+class Changes(Exception):
+    """What is set may change what programs do."""
+
+
 Check = Callable[[Sequence[Word]], None]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -30,7 +35,7 @@ def check_variable(name: str, *, is_exported: bool) -> None:
         raise Unclear("a name that is evaluated")
     is_own = not is_exported and name == name.lower() and name not in SHELLS_OWN
     if name not in SAFE_VARIABLES and (not is_own or name.startswith("npm_")):
-        raise Unclear(f"it sets {name}, which can change what programs do")
+        raise Changes(f"it sets {name}, which can change what programs do")
 
 
 def _read(words: Sequence[Word]) -> None:

@@ -11,7 +11,7 @@ import re
 
 from msgspec import Struct
 
-from .builtins import CHECKS, check_variable
+from .builtins import CHECKS, Changes, check_variable
 from .reader import read_script
 from .script import Redirect, Simple, Unclear, Word
 from .tables import (
@@ -19,10 +19,10 @@ from .tables import (
     GIT_QUIET,
     GIT_VALUED,
     OPAQUE,
-    PRINTS,
     SHELL_FLAGS,
     SHELLS,
     SILENT,
+    UNREAD,
     WRAPPERS,
     Wrapper,
 )
@@ -51,11 +51,16 @@ class Program(Struct, frozen=True):
 
 
 class Commands(Struct):
-    """What a whole script would run and open; `unclear` says what of it is not known."""
+    """What a whole script would run and open; `unclear` says what of it is not known.
+
+    `changes` says why its programs may do something else than their names say: it sets variables
+    for them, or reads a file into the shell.
+    """
 
     programs: list[Program]
     redirects: list[Redirect]
     unclear: str = ""
+    changes: str = ""
 
 
 MAX_INSIDE = 12
@@ -78,8 +83,14 @@ def read_commands(text: str, *, depth: int = 0, is_posix: bool = False) -> Comma
         return found
     for simple in simples:
         found.redirects += simple.redirects
+        if simple.is_text:
+            found.programs.append(Program(("cat",), simple.words, is_clear=True))
+            continue
         try:
             _check_assigns(simple)
+        except Changes as error:
+            found.changes = found.changes or str(error)
+        try:
             if simple.words:
                 found.programs.append(_program(simple.words, simple.repeats, found, depth))
         except Unclear as error:
@@ -102,18 +113,31 @@ def _program(words: tuple[Word, ...], repeats: bool, found: Commands, depth: int
     base = base_name(name)
     if base in OPAQUE:
         raise Unclear(f"`{base}` can run or change anything")
-    inner: tuple[Program, ...] = ()
     if base in SHELLS:
         return _shell(argv, words, found, depth)
     if base in WRAPPERS:
         return _wrapped(WRAPPERS[base], argv, words, repeats, found, depth)
-    if base == "find":
-        inner = _found(argv, words, repeats, found, depth)
-    elif base == "git":
+    if base == "git":
         return _git(argv, words)
-    elif base in CHECKS:
-        CHECKS[base](words)
+    inner = _found(argv, words, repeats, found, depth) if base == "find" else ()
+    _check_builtin(base, words, found)
     return Program(argv, words, inner, is_clear=name in SILENT, repeats=repeats)
+
+
+def _check_builtin(base: str, words: tuple[Word, ...], found: Commands) -> None:
+    if base in ("source", "."):
+        _sourced(words, found)
+    elif base in CHECKS:
+        try:
+            CHECKS[base](words)
+        except Changes as error:
+            found.changes = found.changes or str(error)
+
+
+def _sourced(words: tuple[Word, ...], found: Commands) -> None:
+    if len(words) != 2 or words[1].value is None:
+        raise Unclear(f"`{words[0].value}` of something that is not known")
+    found.changes = found.changes or f"it reads {words[1].value} into the shell"
 
 
 # --- wrappers
@@ -133,7 +157,10 @@ def _wrapped(
     at, replaced = _options(wrapper, argv, base)
     at += wrapper.leading
     while wrapper.assigns and at < len(argv) and _ASSIGNS.match(word := argv[at] or ""):
-        check_variable(word.partition("=")[0], is_exported=True)
+        try:
+            check_variable(word.partition("=")[0], is_exported=True)
+        except Changes as error:
+            found.changes = found.changes or str(error)
         at += 1
     if None in argv[:at]:
         raise Unclear(f"the options of `{base}` are not known")
@@ -215,6 +242,7 @@ def _shell(argv: Argv, words: tuple[Word, ...], found: Commands, depth: int) -> 
     inner = read_commands(script, depth=depth + 1, is_posix=is_posix)
     found.redirects += inner.redirects
     found.unclear = found.unclear or inner.unclear
+    found.changes = found.changes or inner.changes
     return Program(argv, words, tuple(inner.programs), is_clear=True)
 
 
@@ -228,8 +256,8 @@ def _found(
         word = argv[at]
         if word is None and not _is_surely_a_path(words[at]):
             raise Unclear("`find` with words that are not known")
-        if word in PRINTS:
-            raise Unclear(f"`find` with {word}, which writes a file")
+        if word in UNREAD:
+            found.unclear = found.unclear or f"`find` with {word}"
         at += 1
         if word == "-delete":
             inner.append(Program(("rm", None)))
@@ -256,7 +284,7 @@ def _ends_exec(argv: Argv, at: int, option: str) -> bool:
 
 def _is_surely_a_path(word: Word) -> bool:
     """A glob that can't stand for an option, whatever files there are."""
-    return bool(word.pattern) and (word.pattern or "")[0] not in "*?[-"
+    return word.is_glob and (word.pattern or "*")[0] not in "*?[-"
 
 
 def _git(argv: Argv, words: tuple[Word, ...]) -> Program:

@@ -93,6 +93,9 @@ class Reader(WordReader):
         self.at += 1
         self.depth -= 1
 
+    def prints_text(self) -> None:
+        self.commands.append(Simple((Word("cat"),), repeats=self.repeats, is_text=True))
+
     def read_inner(self, text: str) -> None:
         self._inner(text).script()
 

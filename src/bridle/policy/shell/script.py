@@ -23,15 +23,16 @@ class Word(Struct, frozen=True):
     value: str | None
     #: Whether it was written without any quotes: only then it may be a keyword.
     is_bare: bool = True
-    #: The text with its globs, where globs are all that is unknown.
+    #: What is known of an unknown one: a glob, with `*` for all that can't be known.
     pattern: str | None = None
     #: Whether it begins with a `~` that the shell expands.
     is_home: bool = False
     is_one: bool = False
+    #: Whether globs are all that is unknown: it then stands for files that are there.
+    is_glob: bool = False
 
 
-UNKNOWN = Word(None, is_bare=False)
-ONE_UNKNOWN = Word(None, is_bare=False, is_one=True)
+UNKNOWN = Word(None, is_bare=False, pattern="*")
 
 
 class Assign(Struct, frozen=True):
@@ -53,3 +54,5 @@ class Simple(Struct, frozen=True):
     assigns: tuple[Assign, ...] = ()
     redirects: tuple[Redirect, ...] = ()
     repeats: bool = False
+    #: Whether it only prints a text that stands beside it.
+    is_text: bool = False

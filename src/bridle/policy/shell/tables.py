@@ -55,19 +55,22 @@ WRAPPERS = {
 
 #: What runs other commands in ways that are not judged, or changes what commands mean.
 OPAQUE = _words(
-    """- . alias at autoload batch bind bye chroot compgen complete compopt coproc crontab
+    """- alias at autoload batch bind bye chroot compgen complete compopt coproc crontab
     declare disable disown emulate enable entr eval fc float flock foreach functions getopts
     hash history integer jobs let logout ltrace mapfile nsenter parallel print private r
-    readarray readonly repeat runuser sched screen script select setopt shopt source strace
-    su systemd-run tmux trap typeset ulimit unalias unfunction unhash unset unsetopt unshare
-    vared watch zargs zcompile zformat zle zmodload zparseopts zregexparse zsh-newuser-
-    install zstyle"""
+    readarray readonly repeat runuser sched screen script select setopt shopt strace su
+    systemd-run tmux trap typeset ulimit unalias unfunction unhash unset unsetopt unshare
+    vared watch zargs zcompile zformat zle zmodload zparseopts zregexparse
+    zsh-newuser-install zstyle"""
 )
 SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "rbash"))
 SHELL_FLAGS = frozenset(("--login", "--noprofile", "--norc"))
 
 EXECUTES = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
-PRINTS = frozenset(("-fprint", "-fprint0", "-fprintf", "-fls"))
+#: Those that write a file, or name files in another folder.
+UNREAD = frozenset(
+    ("-fprint", "-fprint0", "-fprintf", "-fls", "-execdir", "-okdir", "-files0-from")
+)
 #: Options of git before its command: those that change nothing, and those that can change which
 #: programs it runs or in which repository.
 GIT_QUIET = frozenset(
@@ -78,7 +81,7 @@ GIT_VALUED = frozenset(("-c", "-C", "--git-dir", "--work-tree", "--namespace", "
 #: Variables that no program takes for the name of another, for a path or for its options.
 SAFE_VARIABLES = _words(
     """CGO_ENABLED CI CLICOLOR COLOR DEBUG FORCE_COLOR GOARCH GOOS LANG LANGUAGE LC_ALL
-    LC_CTYPE LC_MESSAGES NODE_ENV NO_COLOR PYTHONDONTWRITEBYTECODE PYTHONHASHSEED
+    LC_CTYPE LC_MESSAGES NODE_ENV NO_COLOR PORT HOST PYTHONDONTWRITEBYTECODE PYTHONHASHSEED
     PYTHONUNBUFFERED RAILS_ENV RUST_BACKTRACE RUST_LOG TERM TZ VERBOSE"""
 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 
-from .script import ONE_UNKNOWN, UNKNOWN, Unclear, Word
+from .script import UNKNOWN, Unclear, Word
 
 #: What ends a word, outside of quotes.
 BREAKS = " \t\n;&|<>()"
@@ -30,6 +30,7 @@ _MODIFIER = re.compile(r":[A-Za-z&#]")
 _ARITHMETIC = re.compile(r"\$\(\([0-9+*/%<> \t-]*\)\)")
 #: zsh would look for a program where a word begins with `=`; these are operators of `[`.
 _EQUALS = re.compile(r"==?(?=[ \t])")
+_TEXT = re.compile(r"\$\(cat <<'(?P<mark>[A-Za-z0-9_]+)'\n(?P<body>(?:.*\n)*?)(?P=mark)\n[ \t]*\)")
 _DOUBLE = re.compile(r'[^"\\$`]+')
 
 MAX_DEPTH = 40
@@ -59,6 +60,10 @@ class WordReader:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise Unclear("it is nested too deeply")
+
+    @abstractmethod
+    def prints_text(self) -> None:
+        """A `cat` that only prints a text is run."""
 
     def peek(self, ahead: int = 0) -> str:
         return self.text[self.at + ahead : self.at + ahead + 1]
@@ -113,7 +118,7 @@ class WordReader:
             self.at += 1
             parts.add("{}")
         elif char in "{}":
-            parts.unknown()  # braces make several words of one
+            parts.brace(1 if char == "{" else -1)
         elif char == "~":
             self._tilde(rest, parts, is_first=is_first)
         elif operator := _EQUALS.match(self.text, self.at - 1):
@@ -182,7 +187,10 @@ class WordReader:
         following = self.peek(1)
         all_words = self.text.startswith(("$@", "${@"), self.at)
         if following == "(":
-            self._parenthesis()
+            text = self._parenthesis()
+            if text is not None and is_quoted:
+                parts.quote(text)
+                return
         elif following == "{":
             braced = _BRACED.match(self.text, self.at)
             if not braced:
@@ -205,15 +213,38 @@ class WordReader:
         if following not in "({" and _MODIFIER.match(self.text, self.at):
             raise Unclear("an expansion that zsh would modify")
 
-    def _parenthesis(self) -> None:
+    def _parenthesis(self) -> str | None:
+        """Read a substitution; what it gives, where that is known."""
         if self.text.startswith("$((", self.at):
             found = _ARITHMETIC.match(self.text, self.at)
             if not found:
                 raise Unclear("arithmetic with more than numbers in it")
             self.at = found.end()
-            return
-        self.at += 2
-        self.substitution()
+            return None
+        text = self._text()
+        if text is None:
+            self.at += 2
+            self.substitution()
+        return text
+
+    def _text(self) -> str | None:
+        """`$(cat <<'END' … END)`, as commit messages are written: text, in which nothing is run."""
+        found = _TEXT.match(self.text, self.at)
+        if not found or self.owes_heredoc:
+            return None
+        body = found["body"]
+        depth = lowest = 0
+        for char in body:
+            depth += (char == "(") - (char == ")")
+            lowest = min(lowest, depth)
+        # Old shells look for the end in the body too: there must be none, and nothing behind it
+        # that an open quote could swallow.
+        is_last = not self.text[found.end() :].strip(' \t\n"')
+        if lowest < 0 or depth or "`" in body or (re.search("['\"\\\\]", body) and not is_last):
+            return None
+        self.prints_text()
+        self.at = found.end()
+        return body.rstrip("\n")
 
     def _backticks(self, parts: _Parts, *, is_quoted: bool) -> None:
         end = self.text.find("`", self.at + 1)
@@ -242,28 +273,42 @@ class _Parts:
         self.is_unknown = False
         self.is_one = True
         self.has_globs = False
+        self.braces = 0
         self.is_home = False
 
     def add(self, text: str) -> None:
-        self.texts.append(text)
+        if not self.braces:
+            self.texts.append(text)
 
     def quote(self, text: str) -> None:
         self.is_bare = False
-        self.texts.append(text)
+        self.add(text)
 
     def glob(self, char: str) -> None:
         self.has_globs = True
-        self.texts.append(char)
+        self.add(char)
+
+    def brace(self, step: int) -> None:
+        """Braces make several words of one: of what is between them nothing is known."""
+        self.unknown()
+        self.braces = max(0, self.braces + step)
 
     def unknown(self, *, is_one: bool = False) -> None:
         self.is_bare = False
         self.is_unknown = True
         self.is_one = self.is_one and is_one
+        self.add("*")
 
     def word(self) -> Word:
         text = "".join(self.texts)
-        if self.is_unknown:
-            return ONE_UNKNOWN if self.is_one and not self.has_globs else UNKNOWN
-        if self.has_globs:
-            return Word(None, is_bare=False, pattern=text, is_home=self.is_home)
+        if self.is_unknown or self.has_globs:
+            is_one = self.is_one and not self.has_globs
+            return Word(
+                None,
+                is_bare=False,
+                pattern=text,
+                is_home=self.is_home,
+                is_one=is_one,
+                is_glob=not self.is_unknown,
+            )
         return Word(text, is_bare=self.is_bare, is_home=self.is_home)
