@@ -39,7 +39,9 @@ from .model import (
 )
 from .policies import Policies, PolicyApplied, StoredPolicy
 from .remember import Remembered, RememberedRule
+from .seat import open_desk
 from .service import Approvals, open_approvals
+from .terminal import Terminal
 from .trust import Trust, TrustedFolders
 from .watch import ApprovalWatch
 
@@ -77,6 +79,7 @@ __all__ = [
     "ShownOtherwise",
     "StoredPolicy",
     "SystemClock",
+    "Terminal",
     "Trust",
     "TrustedFolders",
     "UnknownApproval",
@@ -84,4 +87,5 @@ __all__ = [
     "answer_of",
     "elicitation_answer_of",
     "open_approvals",
+    "open_desk",
 ]

@@ -18,7 +18,7 @@ from ..policy.verdicts import Allowed, Asked, Denied
 from ..protocol.control import CanUseTool, ElicitationAnswer, ElicitationRequest
 from ..protocol.permissions import Decision
 from .answer import answer_of, elicitation_answer_of
-from .events import JUDGED, Judged, sealed
+from .events import JUDGED, WENT_ON, Judged, WentOn, sealed
 from .model import Approval, ApprovalRequest, Cancelled, Cause, Kind, Outcome
 from .remember import ApplyRule, RememberedRule
 from .service import Approvals
@@ -161,6 +161,15 @@ class Desk:
             request, expires_in=limit, left=self._left, stopped=stopped
         )
 
+    def went_on(self, tool_use_id: str, chosen: str, told: str) -> None:
+        """After a plan: the mode that was chosen, and the one in which the CLI says it is."""
+        body = WentOn(launch=self.launch, tool_use_id=tool_use_id, chosen=chosen, told=told)
+        try:
+            event = sealed(WENT_ON, body, self._approvals.clock.now())
+            self._approvals.store(self.session, [event]).add_done_callback(_log_failure)
+        except BridleError as error:
+            _log.error("how a plan went on can't be stored: %s", words_of(error))
+
     # --- the session
 
     def interrupted(self) -> None:
@@ -215,4 +224,4 @@ class Desk:
 
 def _log_failure(stored: asyncio.Future[None]) -> None:
     if not stored.cancelled() and (error := stored.exception()):
-        _log.error("a denied call can't be stored: %s", words_of(error))
+        _log.error("what happened can't be stored: %s", words_of(error))

@@ -22,6 +22,7 @@ CANCELLED = "approval.cancelled"
 DELIVERED = "approval.delivered"
 OUTCOME = "approval.outcome"
 JUDGED = "tool.judged"
+WENT_ON = "plan.went_on"
 
 
 class Ended(Struct, frozen=True):
@@ -48,6 +49,15 @@ class Judged(Struct, frozen=True, kw_only=True):
     tool_use_id: str | None
     agent_id: str | None
     verdict: Allowed | Denied
+
+
+class WentOn(Struct, frozen=True, kw_only=True):
+    """After a plan: the mode that was chosen, and the one in which the CLI says it is."""
+
+    launch: str
+    tool_use_id: str
+    chosen: str
+    told: str
 
 
 Body: TypeAlias = Requested | Ended | Delivered | OutcomeSeen

@@ -36,7 +36,7 @@ from .pending import Pending
 from .register import Register
 from .remember import Remembered
 from .shelf import Shelf
-from .standing import RuleCheck, check_choice, check_rule, check_standing
+from .standing import RuleCheck, check_choice, check_rule, check_standing, is_rule
 from .watch import ApprovalWatch
 
 
@@ -46,12 +46,12 @@ async def open_approvals(
     *,
     clock: Clock | None = None,
     owners: Owners | None = None,
-    check: RuleCheck | None = None,
+    check: RuleCheck | None = is_rule,
     expires_in: float | None = None,
 ) -> AsyncIterator[Approvals]:
     """The approvals of a journal, with those that were pending when it was last closed.
 
-    `check` raises for what is no rule; without it nothing can be remembered. `owners` are those
+    `check` raises for what is no rule; with None nothing can be remembered. `owners` are those
     through which others write to the sessions' streams. `expires_in` are seconds; None is never.
     """
     approvals = Approvals(
@@ -77,6 +77,7 @@ class Approvals:
     ) -> None:
         self._check_of_rules = check
         self._expires_in = expires_in
+        self.journal = journal
         self.clock = clock
         self.owners = owners
         self.remembered = Remembered(journal, owners, clock.now)

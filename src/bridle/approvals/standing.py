@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, get_args
 
+from ..policy.rules import parse_rule
 from .errors import InvalidDecision, MayNotDecide, ShownOtherwise
 from .model import (
     CHOICES,
@@ -28,6 +29,11 @@ RuleCheck: TypeAlias = Callable[[str], None]
 
 MAX_MESSAGE = 64 * 1024
 MAX_RULE = 4 * 1024
+
+
+def is_rule(text: str) -> None:
+    """Raises InvalidRule where it is none of the policy's."""
+    parse_rule(text, "allow")
 
 
 def check_standing(by: Decider, approval: Approval, choice: Choice) -> None:

@@ -71,12 +71,15 @@ class Policy:
         return tuple(RuleText(rule.behavior, rule.text, rule.source) for rule in self.rules)
 
     @property
-    def digest(self) -> str:
-        """What it says, as a hash: two policies that judge the same way by the same words have
-        the same, wherever those are written."""
+    def text(self) -> str:
+        """What it says, written in one way only, wherever its rules come from."""
         said = sorted({(rule.behavior, rule.text) for rule in self.rules})
-        text = msgspec.json.encode([self.preset, self.has_guard, said])
-        return hashlib.sha256(text).hexdigest()
+        return msgspec.json.encode([self.preset, self.has_guard, said]).decode()
+
+    @property
+    def digest(self) -> str:
+        """The hash of what it says."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
 
     def on(self, ground: Ground) -> Judge:
         """The policy for one agent."""

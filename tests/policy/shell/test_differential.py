@@ -20,7 +20,7 @@ def assert_nothing_missed(report: Report) -> None:
     # A fuzz that runs nothing finds nothing.
     assert report.accepted >= report.generated / 4, str(report)
     assert report.ran >= report.accepted / 2, str(report)
-    assert report.unfinished <= report.accepted / 500, str(report)
+    assert report.unfinished <= max(3, report.accepted / 500), str(report)
 
 
 def test_bash_runs_nothing_that_was_not_seen() -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from .script import Unclear, Word
-from .tables import SAFE_VARIABLES, SET_OPTIONS, SHELLS_OWN
+from .tables import EVALUATED, SAFE_VARIABLES, SET_OPTIONS, SHELLS_OWN
 
 
 class Changes(Exception):
@@ -31,8 +31,8 @@ _NAME_TESTS = frozenset(("-v", "-R", "-t"))
 def check_variable(name: str, *, is_exported: bool) -> None:
     """Whether a script may set it: one that only words depend on; or its own, in lower case, which
     no program is given."""
-    if not _IDENTIFIER.fullmatch(name):
-        raise Unclear("a name that is evaluated")
+    if not _IDENTIFIER.fullmatch(name) or name in EVALUATED:
+        raise Unclear("a name or a value that is evaluated")
     is_own = not is_exported and name == name.lower() and name not in SHELLS_OWN
     if name not in SAFE_VARIABLES and (not is_own or name.startswith("npm_")):
         raise Changes(f"it sets {name}, which can change what programs do")

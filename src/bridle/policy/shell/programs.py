@@ -90,6 +90,8 @@ def read_commands(text: str, *, depth: int = 0, is_posix: bool = False) -> Comma
             _check_assigns(simple)
         except Changes as error:
             found.changes = found.changes or str(error)
+        except Unclear as error:
+            found.unclear = found.unclear or str(error)
         try:
             if simple.words:
                 found.programs.append(_program(simple.words, simple.repeats, found, depth))

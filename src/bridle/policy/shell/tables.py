@@ -98,3 +98,9 @@ SHELLS_OWN = _words(
     https_proxy all_proxy ftp_proxy no_proxy keymaps mailpath manpath module_path modules options
     parameters path pipestatus prompt psvar signals status watch widgets zsh_eval_context"""
 )
+#: Numbers of zsh's own: what they are set to is evaluated.
+EVALUATED = _words(
+    """ARGC COLUMNS DIRSTACKSIZE EGID ERRNO EUID FUNCNEST GID HISTCMD HISTSIZE KEYTIMEOUT LINENO
+    LINES LISTMAX LOGCHECK MAILCHECK OPTIND PERIOD PPID RANDOM REPORTMEMORY REPORTTIME SAVEHIST
+    SECONDS SHLVL TMOUT TRY_BLOCK_ERROR TRY_BLOCK_INTERRUPT TTYIDLE UID ZLE_RPROMPT_INDENT"""
+)

@@ -1,0 +1,67 @@
+"""A session's desk and its policy, put together: what is remembered is in force, now and later.
+
+Owns the putting together, and nothing that is put. That a session is under a policy is a person's
+recorded act, and pinned by the policy's hash.
+"""
+
+from __future__ import annotations
+
+from ..ids import new_token
+from ..policy.force import InForce
+from ..policy.suggest import suggest
+from ..policy.verdicts import Call
+from ..protocol.content import suggestions
+from ..protocol.control import CanUseTool
+from .desk import Desk
+from .model import Person
+from .policies import Policies
+from .remember import RememberedRule
+from .service import Approvals
+
+
+async def open_desk(
+    approvals: Approvals,
+    policy: InForce,
+    *,
+    session: str,
+    by: Person,
+    launch: str = "",
+    lineage: tuple[str, ...] = (),
+    expires_in: float | None = None,
+) -> Desk:
+    """The desk of a session under this policy, which `by` has chosen for it.
+
+    What people have remembered for its folder or for the session holds at once; what they remember
+    or take back from now on does so before the agent is answered. `launch` names this run of the
+    agent: give the same again to go on with what it has asked.
+    """
+    policies = Policies(approvals.journal, approvals.owners, approvals.clock.now)
+    pinned, wanted = await policies.applied(session), policy.policy
+    if pinned is None or pinned.digest != wanted.digest:
+        sources = dict.fromkeys(rule.source for rule in wanted.rules if rule.source)
+        source = ", ".join(sources) or f"preset {wanted.preset}"
+        await policies.apply(session, wanted.text, source=source, by=by)
+
+    def apply(rule: RememberedRule) -> None:
+        if rule.removed:
+            policy.forget(rule.rule)
+        else:
+            policy.remember(rule.rule, rule.behavior)
+
+    def candidates(request: CanUseTool) -> list[str]:
+        call = Call(request.tool_name, request.input)
+        return suggest(call, policy.ground, suggestions(request), policy.policy)
+
+    desk = Desk(
+        approvals,
+        session=session,
+        launch=launch or new_token(8),
+        lineage=lineage,
+        folder=policy.ground.folder,
+        suggest=candidates,
+        apply=apply,
+        expires_in=expires_in,
+    )
+    for rule in await desk.rules():
+        apply(rule)
+    return desk
