@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 from collections.abc import Callable
 
-from bridle import Hooks
+from bridle import Hooks, remind_to_commit
 from bridle.process.spec import LaunchOptions
 from bridle.protocol.hook_outputs import (
     HookOutput,
@@ -218,3 +219,15 @@ async def test_matchers(lab: Lab) -> None:
 
 def _line(message: dict[str, object]) -> bytes:
     return json.dumps(message).encode() + b"\n"
+
+
+async def test_reminder_to_commit(lab: Lab) -> None:
+    """The reminder to commit: the first stop is blocked with a reason, the second is not"""
+    subprocess.run(["git", "init", "--quiet"], cwd=lab.cwd, check=True)
+    (lab.cwd / "new.txt").write_text("not committed\n")
+    hooks = Hooks()
+    hooks.on(Stop)(remind_to_commit())
+    async with lab.session(["I stop.", "I stop all the same."], hooks=hooks) as talk:
+        heard = await talk.say("go")
+        assert heard.said() == ["I stop.", "I stop all the same."]
+        assert "new.txt" in json.dumps(talk.model.requests[-1].body)

@@ -289,6 +289,20 @@ async def test_what_the_cli_asks_although_the_hook_has_allowed_it_goes_to_a_pers
     assert (await said_to_question(cli, "1"))["message"] == "better not"
 
 
+@pytest.mark.parametrize("version", [OLD, NEW])
+async def test_a_changed_input_that_a_rule_denies_stays_denied(
+    start: StartSession, version: str
+) -> None:
+    desk = Trail(Allow({"command": "rm x"}))
+    _, cli = await start(version=version, approver=desk, policy=Policy(deny=["Bash(rm:*)"]))
+    hook(cli, "1", command="ls")
+    await cli.answer("h1")
+    question(cli, "1", command="ls")
+    answer = await said_to_question(cli, "1")
+    assert answer["behavior"] == "deny"
+    assert "Bash(rm:*)" in answer["message"]
+
+
 async def test_an_answer_that_is_none_denies(start: StartSession) -> None:
     for version in (OLD, NEW):
         _, cli = await start(version=version, approver=lambda _: True)

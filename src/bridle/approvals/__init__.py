@@ -37,6 +37,7 @@ from .model import (
     Person,
     Reject,
 )
+from .past import past_calls
 from .policies import Policies, PolicyApplied, StoredPolicy
 from .remember import Remembered, RememberedRule
 from .seat import open_desk
@@ -88,4 +89,5 @@ __all__ = [
     "elicitation_answer_of",
     "open_approvals",
     "open_desk",
+    "past_calls",
 ]

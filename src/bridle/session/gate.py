@@ -150,12 +150,22 @@ class Gate:
         if not isinstance(decision, Allow | Deny):
             raise TypeError(f"it answered {decision!r}, which is neither Allow(…) nor Deny(…)")
         decision = self._plans.delivered_by(decision, request, is_read=not self._waits_in_hook)
-        seen.decision = decision
+        seen.decision = decision = self._still_allowed(decision, request, seen)
         if isinstance(decision, Allow):
             updates = decision.updated_permissions
             for update in () if isinstance(updates, UnsetType) else updates:
                 if isinstance(update, SetMode):
                     self.policy.choose(update.mode)
+        return decision
+
+    def _still_allowed(self, decision: Decision, request: CanUseTool, seen: _Seen) -> Decision:
+        """A changed input is another call: what a rule denies stays denied."""
+        given = UNSET if isinstance(decision, Deny) else decision.updated_input
+        if isinstance(given, UnsetType) or given == request.input:
+            return decision
+        verdict = self.policy.judge(Call(request.tool_name, given, seen.call.mode, seen.call.cwd))
+        if isinstance(verdict, Denied):
+            return Deny(f"Bridle denied this: with its changed input {verdict.because}")
         return decision
 
     def _denied(self, request: CanUseTool, verdict: Denied) -> Deny:

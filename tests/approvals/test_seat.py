@@ -1,0 +1,168 @@
+"""A desk under a policy: remembered rules, the pinned policy, and calls of the past."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from bridle.approvals import (
+    Always,
+    Approval,
+    Approvals,
+    Approve,
+    ForSession,
+    Person,
+    Policies,
+    Reject,
+    open_approvals,
+    open_desk,
+    past_calls,
+)
+from bridle.approvals.model import Choice, Remember
+from bridle.errors import InvalidRule
+from bridle.journal import Journal, memory_journal
+from bridle.policy import Allowed, Asked, Call, Denied, Ground, InForce, Policy, try_policy
+from bridle.protocol.control import CanUseTool
+from bridle.protocol.permissions import Allow, Decision
+
+ADA = Person("ada", "test")
+GROUND = Ground(folder="/home/ada/app", home="/home/ada")
+
+
+def force(policy: Policy | None = None) -> InForce:
+    return InForce(policy or Policy("ask"), GROUND)
+
+
+def bash(command: str, number: int = 1) -> CanUseTool:
+    return CanUseTool(tool_name="Bash", input={"command": command}, tool_use_id=f"t{number}")
+
+
+@pytest_asyncio.fixture
+async def journal() -> AsyncIterator[Journal]:
+    async with memory_journal() as journal:
+        yield journal
+
+
+@pytest_asyncio.fixture
+async def approvals(journal: Journal) -> AsyncIterator[Approvals]:
+    async with open_approvals(journal) as approvals:
+        yield approvals
+
+
+async def asked(approvals: Approvals, policy: InForce, command: str, choice: Choice) -> Decision:
+    desk = await open_desk(approvals, policy, session="s", by=ADA)
+    asking = asyncio.ensure_future(desk.ask(bash(command), Asked("no rule")))
+    async with asyncio.timeout(10):
+        async for changes in approvals.watch():
+            for approval in changes:
+                if approval.status == "pending":
+                    await approvals.decide(approval.id, choice, by=ADA)
+                    return await asking
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    "remember",
+    [ForSession("Bash(npm test:*)"), Always("Bash(npm test:*)")],
+    ids=["session", "always"],
+)
+async def test_a_remembered_rule_is_in_force_when_the_agent_is_answered(
+    approvals: Approvals, remember: Remember
+) -> None:
+    policy = force()
+    assert isinstance(await asked(approvals, policy, "npm test", Approve(remember=remember)), Allow)
+    assert isinstance(policy.judge(Call("Bash", {"command": "npm test -- x"})), Allowed)
+
+
+async def test_a_rule_that_denies_is_remembered_too(approvals: Approvals) -> None:
+    policy = force()
+    choice = Reject("never", remember=ForSession("Bash(npm publish:*)"))
+    await asked(approvals, policy, "npm publish", choice)
+    assert isinstance(policy.judge(Call("Bash", {"command": "npm publish"})), Denied)
+
+
+async def test_what_is_always_remembered_holds_for_the_next_session(approvals: Approvals) -> None:
+    choice = Approve(remember=Always("Bash(npm test:*)"))
+    await asked(approvals, force(), "npm test", choice)
+    later = force()
+    await open_desk(approvals, later, session="another", by=ADA)
+    assert isinstance(later.judge(Call("Bash", {"command": "npm test"})), Allowed)
+
+
+async def test_a_rule_that_is_taken_back_no_longer_holds(approvals: Approvals) -> None:
+    policy = force()
+    desk = await open_desk(approvals, policy, session="s", by=ADA)
+    await asked(approvals, policy, "npm test", Approve(remember=Always("Bash(npm test:*)")))
+    (rule,) = await approvals.remembered.always()
+    await approvals.remembered.remove(rule.id, ADA)
+    assert isinstance(policy.judge(Call("Bash", {"command": "npm test"})), Asked)
+    assert desk.session == "s"
+
+
+async def test_what_is_no_rule_is_refused_before_anything_is_decided(approvals: Approvals) -> None:
+    desk = await open_desk(approvals, force(), session="s", by=ADA)
+    asking = asyncio.ensure_future(desk.ask(bash("npm test"), Asked("no rule")))
+    (approval,) = await _pending(approvals)
+    choice = Approve(remember=ForSession("bash(npm)"))
+    with pytest.raises(InvalidRule):
+        await approvals.decide(approval.id, choice, by=ADA)
+    assert (await approvals.get(approval.id)).status == "pending"
+    asking.cancel()
+    await asyncio.wait([asking])
+
+
+async def _pending(approvals: Approvals) -> list[Approval]:
+    async with asyncio.timeout(10):
+        async for changes in approvals.watch():
+            if pending := [approval for approval in changes if approval.status == "pending"]:
+                return pending
+    raise AssertionError
+
+
+async def test_the_approval_offers_rules_that_would_allow_the_call(approvals: Approvals) -> None:
+    await asked(approvals, force(), "npm test", Approve())
+    (approval,) = await approvals.list()
+    assert approval.suggestions == ("Bash(npm test)", "Bash(npm test:*)")
+
+
+async def test_the_policy_is_pinned_to_the_session_by_a_persons_act(
+    approvals: Approvals, journal: Journal
+) -> None:
+    policies = Policies(journal, approvals.owners, approvals.clock.now)
+    policy = Policy("edits", deny=["Bash(rm:*)"])
+    await open_desk(approvals, force(policy), session="s", by=ADA)
+    await open_desk(approvals, force(policy), session="s", by=ADA)
+    applied = await policies.applied("s")
+    assert applied
+    assert (applied.digest, applied.by) == (policy.digest, ADA)
+    assert await policies.text(policy.digest) == policy.text
+    events = await journal.log.read("s")
+    assert [event.kind for event in events].count("policy.applied") == 1
+    await open_desk(approvals, force(Policy("ask")), session="s", by=ADA)
+    changed = await policies.applied("s")
+    assert changed
+    assert changed.digest == Policy("ask").digest
+
+
+async def test_a_policy_can_be_tried_on_what_the_trail_has(
+    approvals: Approvals, journal: Journal
+) -> None:
+    policy = force()
+    await asked(approvals, policy, "npm test", Approve())
+    desk = await open_desk(approvals, policy, session="s", by=ADA)
+    stored = desk.judged(bash("ls", 2), Allowed("preset ask"))
+    assert stored
+    await stored
+    other = await open_desk(approvals, policy, session="other", by=ADA)
+    asking = asyncio.ensure_future(other.ask(bash("left open", 3), Asked("no rule")))
+    await _pending(approvals)
+    stricter = Policy("ask", deny=["Bash(npm test:*)"], allow=["Bash(ls:*)"]).on(GROUND)
+    tried = try_policy(stricter, await past_calls(journal))
+    assert str(tried) == "this would have answered 2 of 3; these 1 differently"
+    assert tried.differently[0].past.call.input == {"command": "npm test"}
+    assert len(await past_calls(journal, ["other"])) == 1
+    asking.cancel()
+    await asyncio.wait([asking])
