@@ -6,6 +6,7 @@ READY := $(VENV)/.ready
 CLI_VERSIONS = $(shell $(BIN)/python -c 'from bridle.protocol.capabilities import TESTED_VERSIONS; print(*TESTED_VERSIONS)')
 
 PROPERTIES := tests/protocol/test_properties.py
+SHELLS := tests/policy/shell/test_differential.py
 
 .PHONY: up test check conformance bench record clean help
 
@@ -31,12 +32,14 @@ $(VENV)/.node: $(READY)
 up: $(VENV)/.node ## a demo turn: a real CLI, a scripted model, one approval
 	@$(BIN)/python -m bridle.testing.demo
 
-test: $(VENV)/.node ## unit, property and end-to-end tests (budget: 6 minutes on CI)
+test: $(VENV)/.node ## unit, property and end-to-end tests (budget: 9 minutes on CI)
 	@echo "Running the tests (bridle.protocol must keep 100% branch coverage)…"
-	@$(BIN)/pytest tests --ignore=tests/conformance --ignore=$(PROPERTIES) -n 2 -q \
-	  --cov --cov-fail-under=100
+	@$(BIN)/pytest tests --ignore=tests/conformance --ignore=$(PROPERTIES) \
+	  --ignore=$(SHELLS) -n 2 -q --cov --cov-fail-under=100
 	@echo "Running the property tests ($(if $(CI),10 000,200) examples each)…"
 	@$(BIN)/pytest $(PROPERTIES) -n 2 -q
+	@echo "Running random scripts in real shells ($(if $(CI),20 000,2 000) in bash)…"
+	@$(BIN)/pytest $(SHELLS) -n 2 -q
 	@echo "Holding the decoder against json.loads…"
 	@$(BIN)/python bench/decode.py --messages 10000 --rounds 3
 
@@ -64,7 +67,9 @@ $(VENV)-bench/.ready: pyproject.toml
 	@$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
 
-bench: $(READY) $(VENV)-bench/.ready ## the journal against sqlite3; decoding; sessions against claude-agent-sdk (15 minutes)
+bench: $(READY) $(VENV)-bench/.ready ## judging; the journal; decoding; sessions against claude-agent-sdk (16 minutes)
+	@echo "Judging calls by a policy of 100 rules, for some seconds…"
+	@$(BIN)/python bench/policy.py --write
 	@echo "The journal on this disk, beside plain sqlite3, for some minutes…"
 	@$(BIN)/python bench/journal.py --write
 	@echo "Decoding, for some seconds…"

@@ -15,7 +15,9 @@ from types import ModuleType
 import pytest
 
 import bridle
+import bridle.approvals
 import bridle.journal
+import bridle.policy
 import bridle.protocol
 import bridle.testing
 
@@ -172,8 +174,10 @@ def test_importing_the_protocol_loads_no_event_loop_and_no_database() -> None:
 #: Where users are sent to by the docs.
 PUBLIC = [
     "bridle",
+    "bridle.approvals",
     "bridle.errors",
     "bridle.journal",
+    "bridle.policy",
     "bridle.protocol",
     *(f"bridle.protocol.{name}" for name in ("answers", "blocks", "capabilities", "content")),
     *(f"bridle.protocol.{name}" for name in ("control", "events", "hook_outputs", "hooks")),

@@ -19,7 +19,7 @@ from bridle.protocol.hooks import HookEvent, HookMatcher, PostToolUse, PreToolUs
 from bridle.protocol.permissions import Deny
 from bridle.protocol.requests import Initialize
 from bridle.session.hooks import HookAnswer
-from bridle.testing import Turn, tool_use
+from bridle.testing import Conversation, Turn, tool_use
 
 from .lab import BASH, COMMAND, Lab
 from .talk import Judge
@@ -227,7 +227,9 @@ async def test_reminder_to_commit(lab: Lab) -> None:
     (lab.cwd / "new.txt").write_text("not committed\n")
     hooks = Hooks()
     hooks.on(Stop)(remind_to_commit())
-    async with lab.session(["I stop.", "I stop all the same."], hooks=hooks) as talk:
+    # In a repository old CLIs ask the model something more.
+    script = Conversation(["I stop."], then="I stop all the same.")
+    async with lab.session(script, hooks=hooks) as talk:
         assert (await talk.say("go")).result.result == "I stop all the same."
         assert "uncommitted changes" in str(talk.model.requests[-1].body)
         assert "new.txt" in str(talk.model.requests[-1].body)

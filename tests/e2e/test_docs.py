@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
+import pty
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 import bridle
+import bridle.approvals
 import bridle.journal
+import bridle.policy
+from bridle.approvals import Approvals, Policies, Remembered, TrustedFolders
 from bridle.journal import Bucket, EventLog, Feed, Journal, NewEvent, SqliteJournal, memory_journal
+from bridle.policy import PRESETS, InForce
 from bridle.session.controls import Controls
 from bridle.testing import FakeCli, InstalledCli, Turn, tool_use
 
@@ -50,7 +57,8 @@ async def test_the_readmes_python_does_what_it_says(
 
 
 def test_the_python_of_the_readme_and_the_docs_is_typed(tmp_path: Path) -> None:
-    names = ("README.md", "docs/sessions.md", "docs/journal.md")
+    pages_of = ("sessions", "journal", "policies", "approvals")
+    names = ("README.md", *(f"docs/{name}.md" for name in pages_of))
     pages = [block for name in names for block in blocks_in(ROOT / name)]
     assert len(pages) >= 5
     for number, code in enumerate(pages):
@@ -142,3 +150,83 @@ def test_every_name_and_method_of_the_journal_is_documented() -> None:
     passed_around = {"Batch", "BlobRef", "Event", "Record", "Seal", "StreamInfo"}
     names = set(bridle.journal.__all__) - passed_around
     assert (names | methods) - {"aclose"} - told == set()
+
+
+def test_the_python_of_the_policy_page_says_what_stands_beside_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for code in blocks_in(ROOT / "docs" / "policies.md"):
+        exec(code, {"__name__": "page"})
+    asked, suggested, tried = capsys.readouterr().out.splitlines()[:3]
+    assert asked == "Asked: no rule allows `rm -rf build`; runs npm, rm"
+    assert suggested == "['Bash(npm run test && rm -rf build)']"
+    assert tried == "this would have answered 1 of 2"
+
+
+def test_the_presets_of_the_policy_page_are_those_of_the_code() -> None:
+    rows = re.findall(r"^\| ([a-z ]+): .*?\| (\w+) \| (\w+) \| (\w+) \| (\w+) \| (\w+) \|$",
+                      (ROOT / "docs" / "policies.md").read_text(), re.MULTILINE)  # fmt: skip
+    told = {preset: {row[0]: row[at] for row in rows} for at, preset in enumerate(PRESETS, 1)}
+    assert told == PRESETS
+
+
+@pytest.mark.parametrize(
+    ("page", "module", "kinds"),
+    [
+        ("policies", bridle.policy, (InForce,)),
+        ("approvals", bridle.approvals, (Approvals, Remembered, TrustedFolders, Policies)),
+    ],
+)
+def test_every_name_and_method_of_policies_and_approvals_is_documented(
+    page: str, module: ModuleType, kinds: tuple[type, ...]
+) -> None:
+    path = ROOT / "docs" / f"{page}.md"
+    told = names_in(path) | set(re.findall(r"\w+", " ".join(blocks_in(path))))
+    methods = {name for kind in kinds for name in vars(kind) if not name.startswith("_")}
+    # Handed round rather than asked for; and what the parts of the package say to each other.
+    known = {
+        *(
+            "Approval",
+            "ApprovalRequest",
+            "ApprovalWatch",
+            "Cancelled",
+            "Clock",
+            "Decided",
+            "Expired",
+        ),
+        *("Outcome", "PolicyApplied", "RememberedRule", "StoredPolicy", "SystemClock", "Trust"),
+        *("Preset", "Verdict", "elicitation_answer_of", "answer_of", "aclose", "start", "ground"),
+        *("added", "keep", "restore", "saved", "tell", "explain", "judge", "policy"),
+    }
+    assert (set(module.__all__) | methods) - known - told == set()
+
+
+async def test_the_approvals_page_runs_with_a_person_at_a_terminal(
+    fake_cli: Callable[..., FakeCli], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page's own code, a fake CLI, and somebody who presses y."""
+    steps = [
+        {"prompt": "Make the tests pass"},
+        {"ask": {"tool_name": "Bash", "input": {"command": "npm test"}, "tool_use_id": "t"}},
+        {"result": "They pass."},
+    ]
+    fake = fake_cli(steps)
+    monkeypatch.setenv("BRIDLE_CLAUDE", shlex.join(fake.command))
+    code = blocks_in(ROOT / "docs" / "approvals.md")[0]
+    script = tmp_path / "page.py"
+    script.write_text(f"{code}\n\nimport sys\n\nasyncio.run(main(*sys.argv[1:]))\n")
+    master, slave = pty.openpty()
+    (tmp_path / "app").mkdir()
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, str(script), str(tmp_path / "app"), str(tmp_path / "home"),
+        stdin=slave, stdout=slave, stderr=slave,
+    )  # fmt: skip
+    os.close(slave)
+    seen = ""
+    while "They pass." not in seen:
+        seen += (await asyncio.wait_for(asyncio.to_thread(os.read, master, 4096), 30)).decode()
+        if "[a]lways" in seen and "They pass." not in seen:
+            os.write(master, b"y")
+    assert "$ npm test" in seen
+    assert await asyncio.wait_for(child.wait(), 30) == 0
+    os.close(master)

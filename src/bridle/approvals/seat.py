@@ -35,12 +35,7 @@ async def open_desk(
     or take back from now on does so before the agent is answered. `launch` names this run of the
     agent: give the same again to go on with what it has asked.
     """
-    policies = Policies(approvals.journal, approvals.owners, approvals.clock.now)
-    pinned, wanted = await policies.applied(session), policy.policy
-    if pinned is None or pinned.digest != wanted.digest:
-        sources = dict.fromkeys(rule.source for rule in wanted.rules if rule.source)
-        source = ", ".join(sources) or f"preset {wanted.preset}"
-        await policies.apply(session, wanted.text, source=source, by=by)
+    await _pin(approvals, policy, session, by)
 
     def apply(rule: RememberedRule) -> None:
         if rule.removed:
@@ -65,3 +60,13 @@ async def open_desk(
     for rule in await desk.rules():
         apply(rule)
     return desk
+
+
+async def _pin(approvals: Approvals, policy: InForce, session: str, by: Person) -> None:
+    """Record who has put the session under this policy, unless it is under it already."""
+    policies = Policies(approvals.journal, approvals.owners, approvals.clock.now)
+    pinned, wanted = await policies.applied(session), policy.policy
+    if pinned is None or pinned.digest != wanted.digest:
+        sources = dict.fromkeys(rule.source for rule in wanted.rules if rule.source)
+        source = ", ".join(sources) or f"preset {wanted.preset}"
+        await policies.apply(session, wanted.text, source=source, by=by)

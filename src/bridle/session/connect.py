@@ -123,18 +123,13 @@ def connect(
 ) -> Connecting:
     """Start an agent: `async with bridle.connect(cwd="app", approver=ask_me) as session`.
 
-    Every tool call is judged by the policy; what it leaves open the approver is asked, and without
-    one it is denied. The keywords that are not named here are the fields of `LaunchSpec`;
-    docs/sessions.md explains them all.
+    The policy judges every tool call; what it leaves open the approver is asked, else it is denied.
+    Keywords not named here are fields of `LaunchSpec`: docs/sessions.md.
     """
     _check_handlers(approver, hooks, elicit, dialog, on_stderr)
-    spec = _spec(launch, is_launched=transport is None)
-    gate = _gate(policy, spec, approver)
-    spec, withheld = _launched(spec, gate, trust)
-    servers = ToolServers(tools)
-    seen = (hooks or Hooks()).behind(gate.hook) if gate else hooks or Hooks()
+    gate, spec, withheld = _launch(launch, policy, approver, trust, transport)
     options = SessionOptions(
-        initialize=_hello(servers, agents),
+        initialize=_hello(servers := ToolServers(tools), agents),
         request_seconds=request_timeout,
         handshake_seconds=handshake_timeout or _handshake_seconds(spec),
         stop=stop_limits or StopLimits(),
@@ -143,11 +138,35 @@ def connect(
         on_stderr=on_stderr,
         withheld=withheld,
     )
-    elicit = elicit or _elicitor(approver)
-    handlers = Handlers(_asked(approver, gate), seen, servers, elicit, dialog, gate)
+    handlers = _handlers(approver, hooks or Hooks(), servers, elicit, dialog, gate)
     # Made here, so that a mistake in the options is told where it was made.
-    child = transport or ChildProcess(spec, is_gated=gate is not None)
+    child = transport or ChildProcess(spec, is_gated=bool(gate))
     return Connecting(child, handlers, options, log, commit)
+
+
+def _launch(
+    options: Mapping[str, Any],
+    policy: PolicyLike,
+    approver: Approver | Desk | None,
+    trust: Survey | None,
+    transport: Transport | None,
+) -> tuple[Gate | None, LaunchSpec, Survey | None]:
+    spec = _spec(options, is_launched=transport is None)
+    gate = _gate(policy, spec, approver)
+    return gate, *_launched(spec, gate, trust)
+
+
+def _handlers(
+    approver: Approver | Desk | None,
+    hooks: Hooks,
+    servers: ToolServers,
+    elicit: Elicitor | None,
+    dialog: DialogHandler | None,
+    gate: Gate | None,
+) -> Handlers:
+    seen = hooks.behind(gate.hook) if gate else hooks
+    elicit = elicit or _elicitor(approver)
+    return Handlers(_asked(approver, gate), seen, servers, elicit, dialog, gate)
 
 
 def _gate(policy: PolicyLike, spec: LaunchSpec, approver: Approver | Desk | None) -> Gate | None:
