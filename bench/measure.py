@@ -26,6 +26,15 @@ def threads() -> int:
     return len(os.listdir("/proc/self/task"))  # noqa: PTH208
 
 
+def _policy(options: Options) -> Any:
+    """Every session has a gate; this one with as many rules as a team might gather."""
+    if options.get("policy") != "100 rules":
+        return "ask"
+    from policy import policy
+
+    return policy()
+
+
 class Bridle:
     """Ours."""
 
@@ -44,7 +53,9 @@ class Bridle:
 
         approve = later if approver == "async" else lambda _: bridle.Allow()
         env = {"BENCH_PLAN": json.dumps(options["plan"])}
-        async with bridle.connect(command=[options["cli"]], env=env, approver=approve) as session:
+        async with bridle.connect(
+            command=[options["cli"]], env=env, approver=approve, policy=_policy(options)
+        ) as session:
             yield session
 
     async def turn(self, session: Any) -> tuple[int, str]:

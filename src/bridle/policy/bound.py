@@ -11,6 +11,9 @@ from .rules import Rule
 from .tools import SHELL
 from .verdicts import Behavior, Ground
 
+#: The names of tools are the model's words: so many are kept.
+MAX_NAMES = 500
+
 CommandRule: TypeAlias = tuple[Rule, CommandPattern]
 
 
@@ -20,6 +23,7 @@ class BoundRules:
     def __init__(self, rules: Iterable[Rule], ground: Ground) -> None:
         self._rules = tuple(rules)
         self._about: dict[tuple[Behavior, str], tuple[Rule, ...]] = {}
+        self._wholes: dict[tuple[Behavior, str], Rule | None] = {}
         self._paths = {
             rule: rule.pattern.bind(ground, covers_below=rule.behavior != "allow")
             for rule in self._rules
@@ -50,7 +54,7 @@ class BoundRules:
         if found is None:
             mine = (rule for rule in self._rules if rule.behavior == behavior)
             found = tuple(rule for rule in mine if rule.is_for(tool))
-            if len(self._about) < 500:  # names of tools are the model's words
+            if len(self._about) < MAX_NAMES:
                 self._about[behavior, tool] = found
         return found
 
@@ -59,7 +63,13 @@ class BoundRules:
 
     def whole(self, behavior: Behavior, tool: str) -> Rule | None:
         """A rule for all calls of a tool."""
-        return next((rule for rule in self.about(behavior, tool) if rule.pattern is None), None)
+        key = (behavior, tool)
+        if key not in self._wholes:
+            found = (rule for rule in self.about(behavior, tool) if rule.pattern is None)
+            if len(self._wholes) >= MAX_NAMES:
+                return next(found, None)
+            self._wholes[key] = next(found, None)
+        return self._wholes[key]
 
     def hidden(self, behavior: Behavior) -> list[Rule]:
         """The rules for files that all commands have to heed."""

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 
 from .nested import SETTINGS, nested
 from .paths import Place, clean, is_inside, part_may_meet
-from .reading import is_reading
 from .shell.programs import Program
 from .verdicts import Ground
 
@@ -123,9 +122,10 @@ class Guard:
 
     # --- programs
 
-    def program(self, program: Program, places: Iterable[Place], globs: Iterable[str]) -> str:
+    def program(
+        self, program: Program, places: Iterable[Place], globs: Iterable[str], *, reads: bool
+    ) -> str:
         """Why a person must be asked about this program, whose words may be these."""
-        reads = is_reading(program)
         if not reads and (found := nested(program)):
             return found
         takes_all = program.name in _TAKERS

@@ -52,8 +52,10 @@ def _bridle(program: Program) -> str:
     name, words = program.name, program.argv[1:]
     if name == "bridle" or (name in _RUNNERS and "bridle" in words):
         return BRIDLE
+    if not _is_python(name, words):
+        return ""
     for word, following in pairwise((*words, "")):
-        module = _MODULE.fullmatch(word or "") if _is_python(name, words) else None
+        module = _MODULE.fullmatch(word or "")
         if module and (module[1] or following or "").split(".")[0] == "bridle":
             return BRIDLE
     return ""

@@ -125,16 +125,19 @@ class BoundPattern:
         else:
             rule = [*parts, "**"] if covers_below else parts
         self._wholes = [[*_components(base), *rule] for base in bases]
+        #: How every path that fits begins.
+        self._starts = tuple(_literal_start(whole) for whole in self._wholes)
         self._flags = re.IGNORECASE if ignores_case else 0
 
     def matches(self, path: str) -> bool:
+        if not self._flags and not path.startswith(self._starts):
+            return False
         parts = _components(path)
         return any(_fit(parts, whole, self._flags) for whole in self._wholes)
 
     def matches_either(self, place: Place) -> bool:
-        return self.matches(place.written) or (
-            place.real != place.written and self.matches(place.real)
-        )
+        written, real = place.written, place.real
+        return self.matches(written) or (real != written and self.matches(real))
 
     def matches_both(self, place: Place) -> bool:
         return self.matches(place.written) and (
@@ -150,6 +153,15 @@ class BoundPattern:
         """Whether something inside of this folder could be matched."""
         parts = [*_components(folder), "**"]
         return any(may_meet(parts, whole, self._flags) for whole in self._wholes)
+
+
+def _literal_start(whole: list[str]) -> str:
+    known: list[str] = []
+    for part in whole:
+        if _GLOB.search(part):
+            break
+        known.append(part)
+    return "/" + "/".join(known)
 
 
 def _components(path: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .paths import Place, absolute, clean, place
 from .reading import is_reading
@@ -26,9 +26,16 @@ class Script:
         self.programs = commands.programs
         self.redirects = commands.redirects
         self.unclear = commands.unclear
+        #: Each program, and those inside of it, in their order.
+        self.every = list(_every(commands.programs))
+        self.has_unknown = any(None in program.argv for program in self.every) or any(
+            redirect.target.value is None for redirect in commands.redirects
+        )
         self._ground = ground
+        self._reads: dict[int, bool] = {}
         self._cwds: list[str] | None = [cwd]
         self._places: list[Place] | None = None
+        self._changed: list[Place] | None = None
         self._named: dict[int, list[Place]] = {}
         self.changes = commands.changes
         self._move()
@@ -37,16 +44,8 @@ class Script:
             self._cwds = [cwd]
         self.unclear = self.unclear or self._why_unclear()
 
-    def all_programs(self) -> Iterator[Program]:
-        """Each, and those inside of it, in their order."""
-        stack = self.programs[::-1]
-        while stack:
-            program = stack.pop()
-            yield program
-            stack += program.inner[::-1]
-
     def _why_unclear(self) -> str:
-        every = list(self.all_programs())
+        every = self.every
         if len(self._cwds or ()) * sum(len(program.words) for program in every) > MAX_NAMES:
             self._cwds = (self._cwds or [])[:1]
             return "it names too many files"
@@ -60,7 +59,7 @@ class Script:
 
     def _move(self) -> None:
         """Every folder in which a command may find itself: a `cd` may have happened or not."""
-        for program in self.all_programs():
+        for program in self.every:
             if program.name in MOVES and self._cwds is not None:
                 moved = self.moved_to(program)
                 if moved is None or len(self._cwds) > MAX_PLACES:
@@ -120,23 +119,31 @@ class Script:
         """What all words and redirections may name."""
         if self._places is None:
             self._places = []
-            for program in self.all_programs():
+            for program in self.every:
                 self._places += self.named(program)
             for redirect in self.redirects:
                 self._places += self.targets(redirect)
         return self._places
 
+    def reads(self, program: Program) -> bool:
+        """Whether it only reads."""
+        found = self._reads.get(id(program))
+        if found is None:
+            found = self._reads[id(program)] = is_reading(program)
+        return found
+
     def changed(self) -> list[Place]:
         """What is named to programs that may do more than read, and what is written to."""
-        programs = [program for program in self.all_programs() if not is_reading(program)]
-        found = [place for program in programs for place in self.named(program)]
-        for redirect in self.redirects:
-            found += self.targets(redirect) if redirect.writes else []
-        return found
+        if self._changed is None:
+            programs = [program for program in self.every if not self.reads(program)]
+            self._changed = [place for program in programs for place in self.named(program)]
+            for redirect in self.redirects:
+                self._changed += self.targets(redirect) if redirect.writes else []
+        return self._changed
 
     def globs(self) -> Iterator[str]:
         """All that is known only in part, as patterns of whole paths."""
-        for program in self.all_programs():
+        for program in self.every:
             yield from self.named_globs(program)
         for redirect in self.redirects:
             yield from self.target_globs(redirect)
@@ -145,7 +152,7 @@ class Script:
         """Whether a program may be given any file at all."""
         words = [
             word
-            for program in self.all_programs()
+            for program in self.every
             if not program.is_clear and program.name not in ("echo", "printf")
             for word in program.words[1:]
         ]
@@ -154,7 +161,7 @@ class Script:
 
     def searched(self) -> Iterator[Place]:
         """Folders in which all files are read."""
-        for program in self.all_programs():
+        for program in self.every:
             if _searches(program):
                 yield from self.named(program)
                 given = [word for word in program.argv[1:] if not (word or "").startswith("-")]
@@ -162,17 +169,25 @@ class Script:
                     yield from self._of_text(".")
 
     def is_reading(self) -> bool:
-        return bool(self.programs) and all(map(is_reading, self.programs))
+        return bool(self.programs) and all(map(self.reads, self.programs))
 
     def first_name(self) -> str:
         return self.programs[0].name if self.programs else ""
 
     def notes(self) -> tuple[str, ...]:
         """What whoever is asked should know."""
-        seen = dict.fromkeys(program.name for program in self.all_programs())
+        seen = dict.fromkeys(program.name for program in self.every)
         notes = [f"runs {', '.join(seen)}"] if len(seen) > 1 else []
         writes = [r.target.value or "an unknown file" for r in self.redirects if r.writes]
         return (*notes, *(f"writes {file}" for file in writes if file not in SINKS))
+
+
+def _every(programs: Sequence[Program]) -> Iterator[Program]:
+    stack = list(reversed(programs))
+    while stack:
+        program = stack.pop()
+        yield program
+        stack += reversed(program.inner)
 
 
 def _names_in(text: str) -> list[str]:

@@ -12,7 +12,6 @@ from .bound import BoundRules, CommandRule
 from .guard import UNBOXED, Guard
 from .paths import Folders, Place
 from .presets import Preset, Table
-from .reading import is_reading
 from .rules import Rule
 from .script import MOVES, SINKS, Script
 from .shell.programs import Argv, Program, base_name, read_commands
@@ -59,7 +58,7 @@ class ScriptJudge:
     def _surely(self, behavior: Behavior, script: Script) -> Rule | None:
         if exact := self._rules.exact(behavior, script.text):
             return exact
-        for program in script.all_programs():
+        for program in script.every:
             for argv in self._forms(program.argv):
                 for rule, pattern in self._rules.commands(behavior, argv[0] or ""):
                     if pattern.matches(argv):
@@ -68,13 +67,12 @@ class ScriptJudge:
 
     def _perhaps(self, behavior: Behavior, script: Script) -> Rule | None:
         """A rule that may speak of what is not known."""
-        for program in script.all_programs():
-            if None in program.argv:
-                for argv in self._forms(program.argv):
-                    for rule, pattern in self._rules.commands(behavior, argv[0] or ""):
-                        if pattern.may_match(argv):
-                            return rule
         hidden = self._rules.hidden(behavior)
+        if script.has_unknown:
+            if found := self._doubted(behavior, script):
+                return found
+        elif not (hidden and any(script.searched())):
+            return None
         if hidden and script.has_unknown_paths():
             return hidden[0]
         for rule in hidden:
@@ -87,9 +85,20 @@ class ScriptJudge:
                 return rule
         return None
 
+    def _doubted(self, behavior: Behavior, script: Script) -> Rule | None:
+        for program in script.every:
+            if None in program.argv:
+                for argv in self._forms(program.argv):
+                    for rule, pattern in self._rules.commands(behavior, argv[0] or ""):
+                        if pattern.may_match(argv):
+                            return rule
+        return None
+
     def _forms(self, argv: Argv) -> list[Argv]:
         """As it is called, and by its name alone."""
         name = argv[0] or ""
+        if "/" not in name and not self._ground.ignores_case:
+            return [argv]
         names = {name, base_name(name)}
         if self._ground.ignores_case:
             names |= {one.lower() for one in names}
@@ -98,15 +107,13 @@ class ScriptJudge:
     def _touched(self, behavior: Behavior, script: Script) -> Rule | None:
         """A rule for files that speaks of one which the script names, or writes by redirection."""
         for rule in self._rules.hidden(behavior):
-            bound = self._rules.path(rule)
-            if rule.tool == "Read" and any(map(bound.matches_either, script.places())):
+            named = script.places() if rule.tool == "Read" else script.changed()
+            if named and any(map(self._rules.path(rule).matches_either, named)):
                 return rule
-            if rule.tool == "Edit" and any(map(bound.matches_either, script.changed())):
+        written = [redirect for redirect in script.redirects if redirect.writes]
+        for rule in self._rules.about(behavior, "Write") if written else ():
+            if any(self._writes(rule, script, redirect) for redirect in written):
                 return rule
-        for rule in self._rules.about(behavior, "Write"):
-            for redirect in script.redirects:
-                if redirect.writes and self._writes(rule, script, redirect):
-                    return rule
         return None
 
     def _writes(self, rule: Rule, script: Script, redirect: Redirect) -> bool:
@@ -125,9 +132,10 @@ class ScriptJudge:
             return UNBOXED
         if found := self._guard.text(script.text):
             return found
-        for program in script.all_programs():
-            places, globs = script.named(program), script.named_globs(program)
-            if found := self._guard.program(program, places, globs):
+        for program in script.every:
+            globs = script.named_globs(program) if script.has_unknown else ()
+            reads = script.reads(program)
+            if found := self._guard.program(program, script.named(program), globs, reads=reads):
                 return found
         return next(filter(None, self._guarded_targets(self._guard, script)), "")
 
@@ -213,7 +221,7 @@ class _Allowing:
         return ""
 
     def _may_run(self, program: Program) -> bool:
-        reads = self._table["reading command"] == "allow" and is_reading(program)
+        reads = self._table["reading command"] == "allow" and self._script.reads(program)
         if reads and not self._judge.strays(self._script, program):
             self._used[program.name] = None
             return True

@@ -8,6 +8,7 @@ Owns the tables of wrappers and of what the shell itself does; rules are matched
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -64,6 +65,7 @@ class Commands(Struct):
 
 
 MAX_INSIDE = 12
+MAX_KEPT = 4_000
 
 _BUNCH = re.compile(r"-[cefluvx]+")
 _ASSIGNS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
@@ -73,8 +75,17 @@ def base_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def read_commands(text: str, *, depth: int = 0, is_posix: bool = False) -> Commands:
-    """What a script would run. Never raises: what is not known is told in `unclear`."""
+def read_commands(text: str, *, is_posix: bool = False) -> Commands:
+    """What a script would run. Never raises: what is not known is told in `unclear`.
+
+    A short one is kept for a while, for agents say the same again, and the CLI asks about it twice:
+    what is given is not to be changed.
+    """
+    read = _kept if len(text) <= MAX_KEPT else _read
+    return read(text, 0, is_posix=is_posix)
+
+
+def _read(text: str, depth: int, *, is_posix: bool) -> Commands:
     found = Commands([], [])
     try:
         simples = read_script(text, is_posix=is_posix)
@@ -98,6 +109,9 @@ def read_commands(text: str, *, depth: int = 0, is_posix: bool = False) -> Comma
         except Unclear as error:
             found.unclear = found.unclear or str(error)
     return found
+
+
+_kept = lru_cache(256)(_read)
 
 
 def _check_assigns(simple: Simple) -> None:
@@ -241,7 +255,7 @@ def _shell(argv: Argv, words: tuple[Word, ...], found: Commands, depth: int) -> 
     if script is None:
         raise Unclear("a shell whose commands are not known")
     is_posix = base_name(argv[0] or "") not in ("bash", "zsh")
-    inner = read_commands(script, depth=depth + 1, is_posix=is_posix)
+    inner = _read(script, depth + 1, is_posix=is_posix)
     found.redirects += inner.redirects
     found.unclear = found.unclear or inner.unclear
     found.changes = found.changes or inner.changes
