@@ -157,7 +157,7 @@ async def test_a_wrong_rule_is_refused_before_the_decision_is_stored(
 
 
 async def test_without_a_policy_nothing_is_remembered(journal: Journal, clock: TurnedClock) -> None:
-    async with open_approvals(journal, clock=clock) as approvals:
+    async with open_approvals(journal, clock=clock, check=None) as approvals:
         asked = await approvals.open(request())
         with pytest.raises(InvalidDecision, match="no policy"):
             await approvals.decide(asked.id, Approve(remember=ForSession("Bash")), by=ANN)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeAlias
 
 from ..errors import BridleError, words_of
@@ -87,7 +88,7 @@ class Desk:
             return None
         if isinstance(verdict, Allowed):
             return stored
-        stored.add_done_callback(_log_failure)
+        stored.add_done_callback(partial(_log_failure, "a denied call"))
         return None
 
     async def ask(self, request: CanUseTool, verdict: Asked) -> Decision:
@@ -166,9 +167,11 @@ class Desk:
         body = WentOn(launch=self.launch, tool_use_id=tool_use_id, chosen=chosen, told=told)
         try:
             event = sealed(WENT_ON, body, self._approvals.clock.now())
-            self._approvals.store(self.session, [event]).add_done_callback(_log_failure)
+            stored = self._approvals.store(self.session, [event])
         except BridleError as error:
             _log.error("how a plan went on can't be stored: %s", words_of(error))
+            return
+        stored.add_done_callback(partial(_log_failure, "how a plan went on"))
 
     # --- the session
 
@@ -222,6 +225,6 @@ class Desk:
         return sealed(JUDGED, body, self._approvals.clock.now())
 
 
-def _log_failure(stored: asyncio.Future[None]) -> None:
+def _log_failure(what: str, stored: asyncio.Future[None]) -> None:
     if not stored.cancelled() and (error := stored.exception()):
-        _log.error("what happened can't be stored: %s", words_of(error))
+        _log.error("%s can't be stored: %s", what, words_of(error))

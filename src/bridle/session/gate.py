@@ -161,8 +161,8 @@ class Gate:
     def _still_allowed(self, decision: Decision, request: CanUseTool, seen: _Seen) -> Decision:
         """A changed input is another call: what a rule denies stays denied."""
         given = UNSET if isinstance(decision, Deny) else decision.updated_input
-        if isinstance(given, UnsetType) or given == request.input:
-            return decision
+        if not isinstance(given, dict) or given == request.input:
+            return decision  # what is no input at all is refused where it is written
         verdict = self.policy.judge(Call(request.tool_name, given, seen.call.mode, seen.call.cwd))
         if isinstance(verdict, Denied):
             return Deny(f"Bridle denied this: with its changed input {verdict.because}")
