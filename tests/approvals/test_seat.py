@@ -9,11 +9,16 @@ import pytest
 import pytest_asyncio
 
 from bridle.approvals import (
+    Agent,
     Always,
     Approval,
+    ApprovalError,
     Approvals,
     Approve,
+    ApprovePlan,
     ForSession,
+    InvalidDecision,
+    MayNotDecide,
     Person,
     Policies,
     Reject,
@@ -21,7 +26,7 @@ from bridle.approvals import (
     open_desk,
     past_calls,
 )
-from bridle.approvals.model import Choice, Remember
+from bridle.approvals.model import Choice, PlanMode, Remember
 from bridle.errors import InvalidRule
 from bridle.journal import Journal, memory_journal
 from bridle.policy import Allowed, Asked, Call, Denied, Ground, InForce, Policy, try_policy
@@ -166,3 +171,69 @@ async def test_a_policy_can_be_tried_on_what_the_trail_has(
     assert len(await past_calls(journal, ["other"])) == 1
     asking.cancel()
     await asyncio.wait([asking])
+
+
+@pytest.mark.parametrize(
+    ("choice", "reason"),
+    [
+        (Approve({"command": "claude --dangerously-skip-permissions"}), "only a person may"),
+        (Approve(directories=("/",)), "more folders"),
+    ],
+)
+async def test_an_ancestor_gives_no_more_than_it_may(
+    approvals: Approvals, choice: Choice, reason: str
+) -> None:
+    policy = force()
+    desk = await open_desk(approvals, policy, session="s", by=ADA, lineage=("parent",))
+    asking = asyncio.ensure_future(desk.ask(bash("npm test"), Asked("no rule")))
+    (approval,) = await _pending(approvals)
+    with pytest.raises(MayNotDecide, match=reason):
+        await approvals.decide(approval.id, choice, by=Agent("parent"))
+    changed = Approve({"command": "npm run tests"})
+    await approvals.decide(approval.id, changed, by=Agent("parent"))
+    assert isinstance(await asking, Allow)
+
+
+@pytest.mark.parametrize("mode", ["acceptEdits", "bypassPermissions"])
+async def test_only_a_person_has_a_plan_go_on_unasked(approvals: Approvals, mode: PlanMode) -> None:
+    desk = await open_desk(approvals, force(), session="s", by=ADA, lineage=("parent",))
+    plan = CanUseTool(tool_name="ExitPlanMode", input={"plan": "p"}, tool_use_id="t")
+    asking = asyncio.ensure_future(desk.ask(plan, Asked("a plan")))
+    (approval,) = await _pending(approvals)
+    with pytest.raises(MayNotDecide, match="only a person may have a plan go on"):
+        await approvals.decide(approval.id, ApprovePlan(mode), by=Agent("parent"))
+    await approvals.decide(approval.id, ApprovePlan("default"), by=Agent("parent"))
+    assert isinstance(await asking, Allow)
+
+
+async def test_a_changed_input_that_a_rule_denies_is_refused_before_it_is_stored(
+    approvals: Approvals,
+) -> None:
+    policy = force(Policy("ask", deny=["Bash(rm:*)"]))
+    desk = await open_desk(approvals, policy, session="s", by=ADA)
+    asking = asyncio.ensure_future(desk.ask(bash("npm test"), Asked("no rule")))
+    (approval,) = await _pending(approvals)
+    with pytest.raises(InvalidDecision, match=r"Bash\(rm:\*\)"):
+        await approvals.decide(approval.id, Approve({"command": "rm x"}), by=ADA)
+    assert (await approvals.get(approval.id)).status == "pending"
+    asking.cancel()
+    await asyncio.wait([asking])
+
+
+async def test_another_policy_needs_a_person(approvals: Approvals) -> None:
+    with pytest.raises(ApprovalError, match="under no policy"):
+        await open_desk(approvals, force(), session="s")
+    await open_desk(approvals, force(), session="s", by=ADA)
+    await open_desk(approvals, force(), session="s")
+    with pytest.raises(ApprovalError, match="a person must put it"):
+        await open_desk(approvals, force(Policy("autonomous")), session="s")
+
+
+async def test_a_rule_to_deny_survives_that_one_to_allow_is_taken_back(
+    approvals: Approvals,
+) -> None:
+    policy = force()
+    policy.remember("Bash(make:*)")
+    policy.remember("Bash(make:*)", "deny")
+    policy.forget("Bash(make:*)")
+    assert isinstance(policy.judge(Call("Bash", {"command": "make"})), Denied)

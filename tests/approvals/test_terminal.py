@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest_asyncio
 
 from bridle.approvals import (
     Approval,
+    ApprovalError,
     ApprovalRequest,
     Approvals,
     Approve,
@@ -164,17 +166,22 @@ async def test_a_write_is_shown_against_what_the_file_holds(
 
 async def test_always_shows_the_exact_rule_and_remembers_it(sitting: Sitting) -> None:
     approval = await sitting.asks(
-        "Bash", {"command": "npm test"}, suggestions=("Bash(npm test)", "Bash(npm test:*)")
+        "Bash",
+        {"command": "npm test"},
+        folder="/app",
+        suggestions=("Bash(npm test)", "Bash(npm test:*)"),
     )
     await sitting.sees("[a]lways")
     sitting.types("a")
     assert "2) Bash(npm test:*)" in await sitting.sees("Which rule?")
     sitting.types("1\n")
-    await sitting.sees("Add Bash(npm test) for this [s]ession, or [a]lways?")
-    sitting.types("a")
+    await sitting.sees(
+        "Add Bash(npm test) for this [s]ession, always in [f] /app, or [e]verywhere?"
+    )
+    sitting.types("f")
     assert (await sitting.ended(approval)).status == "allowed"
     (rule,) = await sitting.approvals.remembered.always()
-    assert rule.rule == "Bash(npm test)"
+    assert (rule.rule, rule.folder) == ("Bash(npm test)", "/app")
 
 
 async def test_a_wrong_rule_is_refused_and_asked_again(sitting: Sitting) -> None:
@@ -183,7 +190,7 @@ async def test_a_wrong_rule_is_refused_and_asked_again(sitting: Sitting) -> None
     sitting.types("a")
     await sitting.sees("Which rule?")
     sitting.types("bash(npm)\n")
-    await sitting.sees("or [a]lways?")
+    await sitting.sees("or [e]verywhere?")
     sitting.types("s")
     assert "the tool is called Bash" in await sitting.sees("[a]lways  [e]dit")
     sitting.types("y")
@@ -292,11 +299,17 @@ async def test_what_is_guarded_says_so(sitting: Sitting) -> None:
 
 
 async def test_what_is_long_is_cut_and_v_shows_all(sitting: Sitting) -> None:
-    await sitting.asks("Bash", {"command": "\n".join(f"echo {n}" for n in range(200))})
+    command = "\n".join(f"echo {n}" for n in range(200))
+    approval = await sitting.asks("Bash", {"command": command})
     assert "echo 199" not in await sitting.sees("press v to see all")
     await sitting.sees("[a]lways")
+    sitting.types("y")
+    await sitting.sees("press v first")
     sitting.types("v")
     await sitting.sees("echo 199")
+    await sitting.sees("[a]lways")
+    sitting.types("y")
+    assert (await sitting.ended(approval)).status == "allowed"
 
 
 async def test_what_is_left_for_later_stays_pending(sitting: Sitting) -> None:
@@ -314,3 +327,62 @@ async def test_the_end_of_the_input_ends_the_attending(sitting: Sitting, end: st
     sitting.types(end)
     assert sitting._task
     await asyncio.wait_for(sitting._task, LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("tool", "kind", "given"),
+    [
+        ("AskUserQuestion", "question", {"questions": ["x"]}),
+        ("AskUserQuestion", "question", {"questions": 5}),
+        ("AskUserQuestion", "question", {"questions": [{"question": "q", "options": 5}]}),
+        ("MultiEdit", "tool", {"file_path": "/x", "edits": 5}),
+        ("Edit", "tool", {"file_path": ["/x"], "old_string": 5, "new_string": {}}),
+        ("Write", "tool", {"file_path": "/dev/zero", "content": []}),
+        ("ExitPlanMode", "plan", {"plan": ["no text"]}),
+    ],
+)
+async def test_an_input_of_an_odd_form_does_not_end_the_attending(
+    sitting: Sitting, tool: str, kind: str, given: dict[str, Any]
+) -> None:
+    approval = await sitting.asks(tool, given, kind=kind)
+    await sitting.sees("[n]o")
+    sitting.types("n")
+    await sitting.sees("Why?")
+    sitting.types("\n")
+    assert (await sitting.ended(approval)).status == "denied"
+
+
+async def test_a_pipe_where_a_file_is_to_be_written_blocks_nobody(
+    sitting: Sitting, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    await sitting.asks("Write", {"file_path": str(tmp_path / "pipe"), "content": "x"})
+    assert "+x" in await sitting.sees("[a]lways")
+
+
+async def test_a_reason_can_not_look_like_the_call_itself(sitting: Sitting) -> None:
+    more = {"reason": "fine\n\n$ ls", "notes": ("ok\n$ ls",)}
+    await sitting.asks("Bash", {"command": "rm x"}, **more)
+    seen = await sitting.sees("[a]lways")
+    assert [line for line in _plain(seen).splitlines() if line.startswith("$")] == ["$ rm x"]
+    assert "fine\\n\\n$ ls" in seen
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9]*m", "", text)
+
+
+async def test_the_attending_ends_with_the_service(sitting: Sitting) -> None:
+    await sitting.approvals.aclose()
+    assert sitting._task
+    await asyncio.wait_for(sitting._task, LIMIT)
+
+
+async def test_where_no_terminal_is_nobody_can_be_asked(sitting: Sitting) -> None:
+    reading, writing = os.pipe()
+    try:
+        with pytest.raises(ApprovalError, match="no terminal"):
+            Terminal(sitting.approvals, ME, keys=reading)
+    finally:
+        os.close(reading)
+        os.close(writing)

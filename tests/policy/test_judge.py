@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from bridle.policy import PRESETS, Allowed, Asked, Call, Denied, Ground, Policy, suggest
 
-from .grounds import GROUND, JUDGES, POLICIES, bash, told
+from .grounds import GROUND, JUDGES, POLICIES, bash, real_ground, told
 
 TOOLS = [
     *("Bash", "Read", "Edit", "Write", "MultiEdit", "NotebookEdit", "NotebookRead", "Glob", "Grep"),
@@ -504,3 +505,28 @@ def test_no_command_takes_long_to_judge(command: str) -> None:
     start = perf_counter()
     judge.judge(bash(command))
     assert perf_counter() - start < 2
+
+
+@pytest.mark.parametrize("tool", ["Monitor", "PowerShell", "SomethingNew"])
+def test_a_tool_that_is_not_known_is_held_to_what_holds_for_commands(tool: str) -> None:
+    judge = Policy("autonomous", deny=["Bash(rm:*)"]).on(GROUND)
+
+    def said(command: object) -> str:
+        return told(judge.judge(Call(tool, {"command": command})))
+
+    assert said("rm -rf x") == "deny"
+    assert said("claude --dangerously-skip-permissions") == "guard"
+    assert said("echo x > ~/.bashrc") == "guard"
+    assert said('eval "$x"') == "ask"
+    assert said("npm test") == "allow"
+    assert said(5) == "ask"
+
+
+def test_a_folder_behind_a_link_hides_nothing(tmp_path: Path) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "l").symlink_to(tmp_path)
+    policy = Policy("autonomous", deny=["Read(./secrets/**)"])
+    judge = policy.on(real_ground(tmp_path))
+    assert told(judge.judge(Call("Grep", {"pattern": "x", "path": str(tmp_path / "l")}))) == "ask"
+    for command in ("grep -r x l/", "cat l/*/k", "cat l/se*/k"):
+        assert told(judge.judge(bash(command))) in ("ask", "deny"), command

@@ -36,7 +36,12 @@ def test_an_ordinary_folder_brings_nothing(tmp_path: Path) -> None:
     put(tmp_path, ".claude/settings.json", {"permissions": {"deny": ["Bash"], "ask": ["Read"]}})
     assert brings(tmp_path) == []
     spec, withheld = launched(tmp_path)
-    assert (spec.setting_sources, spec.append_system_prompt, withheld) == (None, None, None)
+    # What comes there later, by a `git pull`, would be in force at once.
+    assert spec.setting_sources == ("user",)
+    assert "Be kind." in (spec.append_system_prompt or "")
+    assert withheld is None
+    spec, _ = launched(tmp_path, trust=survey(tmp_path))
+    assert (spec.setting_sources, spec.append_system_prompt) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -140,3 +145,59 @@ def test_a_plan_is_launched_so_that_its_reviewer_may_choose(tmp_path: Path) -> N
     assert spec.allow_dangerously_skip_permissions
     spec, _ = launched(tmp_path, permission_mode="default", env={"IS_SANDBOX": "1"})
     assert not spec.allow_dangerously_skip_permissions
+
+
+def test_what_a_folder_denies_holds_although_its_settings_are_kept_out(tmp_path: Path) -> None:
+    rules = {"deny": ["Read(./secrets/**)"], "ask": ["Bash(git push:*)"], "allow": ["Bash"]}
+    put(tmp_path, ".claude/settings.json", {"permissions": rules})
+    connecting = bridle.connect(cwd=tmp_path)
+    policy = connecting._handlers.gate.policy.policy  # type: ignore[union-attr]
+    assert [(rule.behavior, rule.text) for rule in policy.rules] == [
+        ("deny", "Read(./secrets/**)"),
+        ("ask", "Bash(git push:*)"),
+    ]
+
+
+def test_a_skill_behind_a_link_is_seen_and_its_change_too(tmp_path: Path) -> None:
+    skill = put(tmp_path, "elsewhere/SKILL.md", "one")
+    (tmp_path / "app/.claude/skills").mkdir(parents=True)
+    (tmp_path / "app/.claude/skills/a").symlink_to(tmp_path / "elsewhere")
+    before = survey(tmp_path / "app")
+    assert [brought.what for brought in before.brings] == ["skills"]
+    skill.write_text("two")
+    assert not survey(tmp_path / "app").is_same(before)
+
+
+def test_what_can_not_be_looked_at_to_its_end_can_not_be_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridle.session.folder.MAX_FILES", 3)
+    for number in range(5):
+        put(tmp_path, f".claude/commands/{number}.md", "x")
+    found = survey(tmp_path)
+    assert not found.is_same(found)
+    spec, withheld = launched(tmp_path, trust=found)
+    assert withheld
+    assert spec.setting_sources == ("user",)
+
+
+def test_links_in_a_circle_are_survived(tmp_path: Path) -> None:
+    (tmp_path / ".claude/skills").mkdir(parents=True)
+    (tmp_path / ".claude/skills/a").symlink_to(tmp_path / ".claude")
+    put(tmp_path, ".claude/skills/b.md", "x")
+    found = survey(tmp_path)
+    assert found.brings
+
+
+def test_another_folder_is_not_trusted_for_having_the_same_in_it(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        put(tmp_path, f"{name}/.mcp.json", {"mcpServers": {}})
+    _, withheld = launched(tmp_path / "two", trust=survey(tmp_path / "one"))
+    assert withheld
+
+
+@pytest.mark.parametrize("word", ["--settings={}", "--setting-sources=project", "--settings"])
+def test_words_that_would_go_round_the_gate_are_refused(tmp_path: Path, word: str) -> None:
+    with pytest.raises(bridle.errors.InvalidLaunch, match="go round the gate"):
+        bridle.connect(cwd=tmp_path, extra_args=[word])
+    bridle.connect(cwd=tmp_path, extra_args=[word], policy=bridle.Ungated())

@@ -10,10 +10,21 @@ from typing import Any
 import pytest
 
 import bridle
-from bridle.policy import Allowed, Asked, Denied, Policy
-from bridle.process.transport import Exit
+from bridle.policy import Allowed, Asked, Call, Denied, Policy
+from bridle.process.transport import Exit, StopLimits, Stopped
 from bridle.protocol.control import CanUseTool
-from bridle.protocol.permissions import Allow, Decision, Deny, SetMode
+from bridle.protocol.hook_outputs import PreToolUseOutput
+from bridle.protocol.hooks import PreToolUse
+from bridle.protocol.permissions import (
+    AddDirectories,
+    AddRules,
+    Allow,
+    Decision,
+    Deny,
+    PermissionRule,
+    PermissionUpdate,
+    SetMode,
+)
 from bridle.session.desk import Desk
 from bridle.session.hooks import GATE_ID
 from bridle.testing import MemoryTransport
@@ -91,8 +102,8 @@ class Trail:
     def delivered(self, tool_use_id: str) -> None:
         self.told.append(("delivered", tool_use_id))
 
-    def ran(self, tool_use_id: str) -> None:
-        self.told.append(("ran", tool_use_id))
+    def ran(self, tool_use_id: str, is_error: bool) -> None:
+        self.told.append(("ran", tool_use_id, *(["error"] if is_error else [])))
 
     def went_on(self, tool_use_id: str, chosen: str, told: str) -> None:
         self.told.append(("went on", tool_use_id, chosen, told))
@@ -123,7 +134,7 @@ async def test_the_gate_is_registered_for_every_tool_under_its_frozen_name(
 
 async def test_hooks_of_the_user_stand_beside_the_gate(start: StartSession) -> None:
     hooks = bridle.Hooks()
-    hooks.on(bridle.protocol.hooks.PreToolUse)(lambda _: None)
+    hooks.on(PreToolUse)(lambda _: None)
     _, cli = await start(hooks=hooks, version=OLD)
     (request,) = cli.requests("initialize")
     ids = [one["hookCallbackIds"] for one in request["hooks"]["PreToolUse"]]
@@ -315,6 +326,139 @@ async def test_an_answer_that_is_none_denies(start: StartSession) -> None:
 async def test_a_desk_needs_a_gate() -> None:
     with pytest.raises(TypeError, match="would not see every call"):
         bridle.connect(transport=MemoryTransport(), approver=Trail(), policy=bridle.Ungated())
+
+
+@pytest.mark.parametrize("version", [OLD, NEW])
+async def test_a_decision_is_not_taken_for_another_call_with_the_same_id(
+    start: StartSession, version: str
+) -> None:
+    desk = Trail(Allow())
+    policy = Policy(deny=["Bash(curl:*)"])
+    _, cli = await start(version=version, approver=desk, policy=policy)
+    question(cli, "1", command="ls")
+    await said_to_question(cli, "1")
+    desk.decision = Deny("not that")
+    for number, (tool, given) in enumerate(
+        [("Bash", {"command": "rm x"}), ("Write", {"file_path": "/etc/passwd", "content": ""})]
+    ):
+        asked = {"subtype": "can_use_tool", "tool_name": tool, "input": given}
+        cli.ask(f"again{number}", **asked, tool_use_id="t1")
+        assert (await cli.answer(f"again{number}"))["response"]["message"] == "not that"
+    asked = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "curl x"}}
+    cli.ask("denied", **asked, tool_use_id="t1")
+    assert "Bash(curl:*)" in (await cli.answer("denied"))["response"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("version", "command", "expected"),
+    [
+        (NEW, "rm x", "deny"),
+        (OLD, "rm x", "deny"),
+        (NEW, "make", "ask"),
+        (OLD, "make", "deny"),
+        (NEW, "ls -l", None),
+        (OLD, "ls -l", None),
+    ],
+)
+async def test_an_input_that_a_hook_of_the_user_changes_is_judged_as_well(
+    start: StartSession, version: str, command: str, expected: str | None
+) -> None:
+    hooks = bridle.Hooks()
+
+    @hooks.on(PreToolUse)
+    async def change(_: PreToolUse) -> PreToolUseOutput:
+        return PreToolUseOutput(updated_input={"command": command})
+
+    policy = Policy(allow=["Bash(ls:*)"], deny=["Bash(rm:*)"])
+    _, cli = await start(version=version, hooks=hooks, policy=policy)
+    told = {"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Bash"}
+    asked = {"subtype": "hook_callback", "callback_id": "bridle-PreToolUse-1"}
+    cli.ask("h1", **asked, input={**told, "tool_input": {"command": "ls"}})
+    answer = (await cli.answer("h1"))["response"]["hookSpecificOutput"]
+    assert answer.get("permissionDecision") == expected
+    if expected != "deny":
+        assert answer["updatedInput"] == {"command": command}
+
+
+async def test_rules_that_an_approver_adds_are_bridles_and_not_the_clis(
+    start: StartSession,
+) -> None:
+    rule = PermissionRule("Bash", "make:*")
+    updates: list[PermissionUpdate] = [
+        AddRules([rule], "allow", "userSettings"),
+        AddDirectories(["/srv"], "localSettings"),
+        SetMode("acceptEdits", "userSettings"),
+    ]
+    session, cli = await start(approver=lambda _: Allow(updated_permissions=updates))
+    question(cli, "1", command="make")
+    told = (await said_to_question(cli, "1"))["updatedPermissions"]
+    assert told == [
+        {"type": "addDirectories", "directories": ["/srv"], "destination": "session"},
+        {"type": "setMode", "mode": "acceptEdits", "destination": "session"},
+    ]
+    assert session.policy
+    assert isinstance(session.policy.judge(Call("Bash", {"command": "make all"})), Allowed)
+    write = Call("Write", {"file_path": "/srv/x", "content": ""})
+    assert isinstance(session.policy.judge(write), Allowed)
+
+
+async def test_a_stricter_mode_takes_back_what_was_chosen(start: StartSession) -> None:
+    session, _ = await start(policy="autonomous")
+    await session.set_permission_mode("bypassPermissions")
+    assert session.policy
+    presets = [session.policy.policy.preset]
+    for mode in ("default", "bypassPermissions"):
+        await session.set_permission_mode(mode)
+        presets.append(session.policy.policy.preset)
+    assert presets == ["autonomous", "ask", "ask"]
+
+
+async def test_a_desk_that_fails_at_taking_notes_stops_nothing(
+    start: StartSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Clumsy(Trail):
+        def turn_ended(self) -> None:
+            raise RuntimeError("no paper")
+
+        def interrupted(self) -> None:
+            raise RuntimeError("no ink")
+
+    session, cli = await start(approver=Clumsy(Allow()))
+    turn = await session.send("go")
+    cli.say(init(turn.uuid or ""), result("done", turn.uuid or ""))
+    assert (await turn.result(10)).text == "done"
+    await session.interrupt()
+    assert "could not take a note" in caplog.text
+
+
+async def test_a_result_that_can_not_be_read_ends_the_turn_for_the_desk(
+    start: StartSession,
+) -> None:
+    desk = Trail(Allow())
+    session, cli = await start(approver=desk)
+    turn = await session.send("go")
+    cli.say(init(turn.uuid or ""), {"type": "result", "subtype": 5})
+    with pytest.raises(bridle.TurnFailed):
+        await turn.result(10)
+    assert ("turn ended",) in desk.told
+
+
+async def test_the_stop_of_a_session_is_told_before_anything_can_be_decided(
+    start: StartSession,
+) -> None:
+    desk = Trail()
+    session, cli = await start(approver=desk)
+    question(cli, "1", command="rm x")
+    told_before: list[tuple[str, ...]] = []
+    stop = cli.stop
+
+    async def noticed(limits: StopLimits, *, asked: bool = False) -> Stopped:
+        told_before.extend(desk.told)
+        return await stop(limits, asked=asked)
+
+    cli.stop = noticed  # type: ignore[method-assign]
+    await session.stop()
+    assert ("ended",) in told_before
 
 
 # --- what becomes of it

@@ -23,6 +23,7 @@ from .events import JUDGED, WENT_ON, Judged, WentOn, sealed
 from .model import Approval, ApprovalRequest, Cancelled, Cause, Kind, Outcome
 from .remember import ApplyRule, RememberedRule
 from .service import Approvals
+from .standing import Judge
 
 #: The rules that "always" could add for a request, the narrowest first.
 Suggest: TypeAlias = Callable[[CanUseTool], list[str]]
@@ -41,6 +42,7 @@ class Desk:
 
     `apply` is told of rules that are remembered or forgotten while the session runs; `rules` gives
     those that are in force at its start. Without `expires_in` the service's own limit holds.
+    `judge` is the session's policy, for inputs that a decision changes.
     """
 
     def __init__(
@@ -54,7 +56,10 @@ class Desk:
         suggest: Suggest = _no_suggestions,
         apply: ApplyRule | None = None,
         expires_in: float | None = None,
+        judge: Judge | None = None,
     ) -> None:
+        if judge:
+            approvals.judges[session] = judge
         self._approvals = approvals
         self._lineage = lineage
         self._folder = folder
@@ -112,6 +117,7 @@ class Desk:
             source=verdict.source,
             notes=tuple(verdict.notes),
             guard=verdict.guard,
+            folder=self._folder,
         )
         approval = await self._asked(asking)
         return answer_of(approval, request.input)
@@ -131,7 +137,7 @@ class Desk:
             kind="elicitation",
             tool=request.mcp_server_name,
             input={name: value for name, value in given.items() if value is not None},
-            tool_use_id=request.elicitation_id,
+            # Its id is the server's own word: what has been accepted once is asked again.
             reason=request.title or request.description or "",
         )
         approval = await self._asked(asking)
@@ -144,11 +150,13 @@ class Desk:
         if approval_id:
             self._approvals.delivered(approval_id)
 
-    def ran(self, tool_use_id: str) -> None:
-        """The tool ran, well or badly."""
+    def ran(self, tool_use_id: str, is_error: bool = False) -> None:
+        """The tool's result has come; of one with an error it is not known how far it ran."""
         approval_id = self._approvals.of_call(self.session, self.launch, tool_use_id)
         if approval_id:
-            self._approvals.outcome(approval_id, Outcome("ran", self._approvals.clock.now()))
+            words = "its result is an error" if is_error else ""
+            outcome = Outcome("ran", self._approvals.clock.now(), words)
+            self._approvals.outcome(approval_id, outcome)
 
     async def _asked(self, request: ApprovalRequest) -> Approval:
         before = self._stop_of(request.agent_id)

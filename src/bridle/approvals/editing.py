@@ -18,6 +18,10 @@ from .model import Approval, Approve, ApprovePlan
 Editor: TypeAlias = Callable[[str, str], Awaitable[str]]
 
 
+#: How long an editor may take to end when it is told to.
+END_SECONDS = 2.0
+
+
 async def run_editor(text: str, suffix: str) -> str:
     """In the program that VISUAL or EDITOR names, on a file that nobody else can read."""
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
@@ -30,7 +34,12 @@ async def run_editor(text: str, suffix: str) -> str:
         except asyncio.CancelledError:
             # It was decided elsewhere: nobody needs the text any more.
             editing.terminate()
-            await editing.wait()
+            try:
+                async with asyncio.timeout(END_SECONDS):
+                    await editing.wait()
+            except TimeoutError:
+                editing.kill()
+                await editing.wait()
             raise
         return file.read_text()
 

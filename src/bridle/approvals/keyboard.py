@@ -24,6 +24,10 @@ class Keyboard:
         self._fd = fd
         self._left = b""
 
+    @property
+    def is_terminal(self) -> bool:
+        return os.isatty(self._fd)
+
     @contextmanager
     def taken(self) -> Iterator[None]:
         """Keys come one by one and are not shown, until the end."""

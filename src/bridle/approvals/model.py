@@ -181,6 +181,8 @@ class ApprovalRequest(Struct, frozen=True, kw_only=True):
     source: str = ""
     notes: tuple[str, ...] = ()
     guard: str = ""
+    #: The agent's folder: what "always" may be limited to.
+    folder: str = ""
 
 
 class Requested(ApprovalRequest, frozen=True, kw_only=True):

@@ -110,7 +110,7 @@ class Register:
         self._watch_time(pending)
         self._changed(pending.approval)
         if pending.ending:  # it was cancelled meanwhile
-            self._end(pending, pending.ending, [])
+            self._end(pending, pending.ending)
 
     # --- ending
 
@@ -119,8 +119,7 @@ class Register:
         all the same and is stored when that works again; after a yes it is pending as before."""
         assert pending.claim is None
         done: asyncio.Future[Approval] = asyncio.get_running_loop().create_future()
-        rule = rule_of(pending.approval, decided)
-        self._end(pending, decided, [event_of_rule(rule)] if rule and rule.session else [], done)
+        self._end(pending, decided, done)
         return done
 
     def cancel(self, pending: Pending, cancelled: Cancelled) -> None:
@@ -132,7 +131,7 @@ class Register:
         pending.tell(pending.as_told)
         # Else it follows what is on its way to the log.
         if pending.claim is None and pending.stored.done():
-            self._end(pending, cancelled, [])
+            self._end(pending, cancelled)
 
     def expire(self, pending: Pending) -> None:
         """Unless somebody is just deciding it, or it is cancelled."""
@@ -140,7 +139,7 @@ class Register:
             approval, now = pending.approval, self._clock.now()
             after = (approval.expires or now) - approval.created
             pending.ending = Expired(after, now)
-            self._end(pending, pending.ending, [])
+            self._end(pending, pending.ending)
 
     def is_due(self, pending: Pending) -> bool:
         expires = pending.approval.expires
@@ -150,10 +149,12 @@ class Register:
         self,
         pending: Pending,
         ending: Ending,
-        also: list[NewEvent],
         done: asyncio.Future[Approval] | None = None,
     ) -> None:
         approval = pending.approval
+        rule = rule_of(approval, ending) if isinstance(ending, Decided) else None
+        # A session's rule rides in the batch of the decision that has it remembered.
+        also = [event_of_rule(rule)] if rule and rule.session else []
         events = [event_of(Ended(approval.id, ending)), *also]
         pending.claim = asyncio.get_running_loop().create_future()
         then = partial(self._ended, pending, ending, len(also), done)
@@ -210,13 +211,13 @@ class Register:
             self._unlogged[pending.approval.id] = pending
             pending.end(pending.as_told)
         else:
-            self._end(pending, pending.ending, [])
+            self._end(pending, pending.ending)
 
     def _log_what_is_unlogged(self) -> None:
         unlogged, self._unlogged = self._unlogged, {}
         for pending in unlogged.values():
             if pending.ending and pending.claim is None:
-                self._end(pending, pending.ending, [])
+                self._end(pending, pending.ending)
 
     # --- after the end
 

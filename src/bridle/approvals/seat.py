@@ -13,6 +13,7 @@ from ..policy.verdicts import Call
 from ..protocol.content import suggestions
 from ..protocol.control import CanUseTool
 from .desk import Desk
+from .errors import ApprovalError
 from .model import Person
 from .policies import Policies
 from .remember import RememberedRule
@@ -24,24 +25,22 @@ async def open_desk(
     policy: InForce,
     *,
     session: str,
-    by: Person,
+    by: Person | None = None,
     launch: str = "",
     lineage: tuple[str, ...] = (),
     expires_in: float | None = None,
 ) -> Desk:
-    """The desk of a session under this policy, which `by` has chosen for it.
+    """The desk of a session under this policy, which `by` has chosen for it; without `by` it must
+    be the one that it is under already.
 
-    What people have remembered for its folder or for the session holds at once; what they remember
-    or take back from now on does so before the agent is answered. `launch` names this run of the
-    agent: give the same again to go on with what it has asked.
+    What is remembered holds at once, and from now on before the agent is answered. `launch` names
+    this run of the agent: give the same again to go on with what it has asked.
     """
     await _pin(approvals, policy, session, by)
 
     def apply(rule: RememberedRule) -> None:
-        if rule.removed:
-            policy.forget(rule.rule)
-        else:
-            policy.remember(rule.rule, rule.behavior)
+        change = policy.forget if rule.removed else policy.remember
+        change(rule.rule, rule.behavior)
 
     def candidates(request: CanUseTool) -> list[str]:
         call = Call(request.tool_name, request.input)
@@ -56,17 +55,22 @@ async def open_desk(
         suggest=candidates,
         apply=apply,
         expires_in=expires_in,
+        judge=policy.judge,
     )
     for rule in await desk.rules():
         apply(rule)
     return desk
 
 
-async def _pin(approvals: Approvals, policy: InForce, session: str, by: Person) -> None:
+async def _pin(approvals: Approvals, policy: InForce, session: str, by: Person | None) -> None:
     """Record who has put the session under this policy, unless it is under it already."""
     policies = Policies(approvals.journal, approvals.owners, approvals.clock.now)
     pinned, wanted = await policies.applied(session), policy.policy
     if pinned is None or pinned.digest != wanted.digest:
+        if by is None:
+            under = f"policy {pinned.digest[:12]}…" if pinned else "no policy"
+            reason = f"a person must put it under {wanted.digest[:12]}… (by=Person(…))"
+            raise ApprovalError(f"session {session} is under {under}: {reason}")
         sources = dict.fromkeys(rule.source for rule in wanted.rules if rule.source)
         source = ", ".join(sources) or f"preset {wanted.preset}"
         await policies.apply(session, wanted.text, source=source, by=by)

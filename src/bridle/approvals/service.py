@@ -36,7 +36,15 @@ from .pending import Pending
 from .register import Register
 from .remember import Remembered
 from .shelf import Shelf
-from .standing import RuleCheck, check_choice, check_rule, check_standing, is_rule
+from .standing import (
+    Judge,
+    RuleCheck,
+    check_choice,
+    check_input,
+    check_rule,
+    check_standing,
+    is_rule,
+)
 from .watch import ApprovalWatch
 
 
@@ -78,6 +86,8 @@ class Approvals:
         self._check_of_rules = check
         self._expires_in = expires_in
         self.journal = journal
+        #: The policies of the sessions that have a desk here.
+        self.judges: dict[str, Judge] = {}
         self.clock = clock
         self.owners = owners
         self.remembered = Remembered(journal, owners, clock.now)
@@ -201,6 +211,7 @@ class Approvals:
     def _check(self, approval: Approval, choice: Choice, by: Decider, shown: str | None) -> None:
         check_standing(by, approval, choice)
         check_choice(approval, choice, shown)
+        check_input(by, approval, choice, self.judges.get(approval.session))
         check_rule(approval, choice, self._check_of_rules)
 
     async def cancel(self, approval_id: str, why: str = "") -> Approval:

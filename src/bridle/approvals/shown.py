@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,10 +18,12 @@ from .model import Approval
 
 MAX_LINES = 60
 
-#: All that moves a cursor, hides text or turns its direction round.
-_CONTROLS = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+#: Letters that fill space and show nothing, and those that only choose how another one looks.
+_FILLERS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0]"
 )
+#: Controls, formats, halves, private letters, separators of lines.
+_UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 Paint = Callable[[str, str], str]
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -35,8 +38,23 @@ def coloured(text: str, colour: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Text as it is, with what can't be seen written out."""
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found.group()):04x}", text.replace("\r\n", "\n"))
+    """Text as it is, with what can't be seen written out: all that moves a cursor, hides text or
+    turns its direction round. Lines stay lines."""
+    text = text.replace("\r\n", "\n")
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(_written_out(char) for char in text)
+
+
+def on_a_line(text: str) -> str:
+    """The same, in one line: what is not the body of an approval can't look like one."""
+    return visible(text).replace("\n", "\\n")
+
+
+def _written_out(char: str) -> str:
+    if char in "\n\t" or not (unicodedata.category(char) in _UNSEEN or _FILLERS.match(char)):
+        return char
+    return f"\\u{ord(char):04x}"
 
 
 def show(
@@ -46,17 +64,32 @@ def show(
 
     What is long is cut, and says so, unless `is_whole`.
     """
-    lines = [paint(visible(_title(approval)), "bold")]
+    lines = [paint(on_a_line(_title(approval)), "bold")]
     if approval.guard:
-        lines.append(paint(f"! Only a person may decide this: {visible(approval.guard)}", "red"))
+        lines.append(paint(f"! Only a person may decide this: {on_a_line(approval.guard)}", "red"))
     if approval.reason:
-        lines.append(paint(visible(approval.reason), "dim"))
-    lines += [paint(f"- {visible(note)}", "yellow") for note in approval.notes]
+        lines.append(paint(on_a_line(approval.reason), "dim"))
+    lines += [paint(f"- {on_a_line(note)}", "yellow") for note in approval.notes]
     if approval.blocked_path:
-        lines.append(paint(f"- outside of its folders: {visible(approval.blocked_path)}", "yellow"))
-    body = list(_body(approval, paint, before))
+        lines.append(
+            paint(f"- outside of its folders: {on_a_line(approval.blocked_path)}", "yellow")
+        )
+    body = body_of(approval, paint, before)
     lines += ["", *(body if is_whole else _cut(body))]
     return "\n".join(lines)
+
+
+def body_of(approval: Approval, paint: Paint = plain, before: str | None = None) -> list[str]:
+    """The call itself. What is not of the form that we know is shown as it is."""
+    try:
+        return list(_body(approval, paint, before))
+    except (TypeError, ValueError, AttributeError, LookupError):
+        return list(_rest(approval.input))
+
+
+def is_long(approval: Approval, before: str | None = None) -> bool:
+    """Whether not all of it is shown at first."""
+    return len(body_of(approval, before=before)) > MAX_LINES
 
 
 def _title(approval: Approval) -> str:
@@ -92,10 +125,10 @@ def _body(approval: Approval, paint: Paint, before: str | None) -> Iterator[str]
             )
             yield from _rest(given, "file_path", "old_string", "new_string")
         case _, "MultiEdit":
-            for edit in given.get("edits") or ():
-                if isinstance(edit, dict):
-                    old, new = edit.get("old_string"), edit.get("new_string")
-                    yield from _diff(given.get("file_path"), old, new, paint)
+            for edit in given["edits"]:
+                yield from _diff(
+                    given.get("file_path"), edit["old_string"], edit["new_string"], paint
+                )
         case "elicitation", _:
             yield from _text(given.get("message"))
             yield from _rest(given, "message", "requested_schema")
@@ -115,12 +148,12 @@ def _rest(given: dict[str, Any], *without: str) -> Iterator[str]:
         if key not in without:
             text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
             first, *more = _text(text)
-            yield f"{visible(key)}: {first}"
+            yield f"{on_a_line(key)}: {first}"
             yield from (f"    {line}" for line in more)
 
 
 def _diff(path: object, old: object, new: object, paint: Paint) -> Iterator[str]:
-    name = visible(str(path))
+    name = on_a_line(str(path))
     before, after = _text(old or "") if old else [], _text(new or "") if new else []
     found = False
     for line in difflib.unified_diff(before, after, name, name, lineterm="", n=3):
@@ -132,18 +165,23 @@ def _diff(path: object, old: object, new: object, paint: Paint) -> Iterator[str]
 
 
 def _questions(questions: object) -> Iterator[str]:
-    for question in questions if isinstance(questions, list) else ():
-        if not isinstance(question, dict):
-            continue
+    for question in questions_of(questions):
         yield from _text(question.get("question"))
         for number, option in enumerate(options_of(question), 1):
-            yield f"  {number}) {visible(option)}"
+            yield f"  {number}) {on_a_line(option)}"
+
+
+def questions_of(questions: object) -> list[dict[str, Any]]:
+    if not isinstance(questions, list) or not all(isinstance(one, dict) for one in questions):
+        raise TypeError("no questions")
+    return questions
 
 
 def options_of(question: dict[str, Any]) -> list[str]:
     """The labels of a question's options."""
     options = question.get("options")
-    found = [one.get("label") for one in options or () if isinstance(one, dict)]
+    every = options if isinstance(options, list) else []
+    found = [one.get("label") for one in every if isinstance(one, dict)]
     return [str(label) for label in found if label]
 
 

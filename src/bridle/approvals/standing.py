@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias, get_args
 
 from ..policy.rules import parse_rule
+from ..policy.verdicts import Asked, Call, Denied, Verdict
 from .errors import InvalidDecision, MayNotDecide, ShownOtherwise
 from .model import (
     CHOICES,
@@ -13,6 +14,7 @@ from .model import (
     Always,
     AnswerQuestion,
     Approval,
+    Approve,
     ApprovePlan,
     Choice,
     Decider,
@@ -26,6 +28,9 @@ from .model import (
 
 #: Raises where a text is no rule, with the reason.
 RuleCheck: TypeAlias = Callable[[str], None]
+
+#: What a session's policy says of a call.
+Judge: TypeAlias = Callable[[Call], Verdict]
 
 MAX_MESSAGE = 64 * 1024
 MAX_RULE = 4 * 1024
@@ -62,6 +67,27 @@ def _check_agent(by: Agent, session: str, approval: Approval, choice: Choice) ->
         raise MayNotDecide(by, what, f"only a person may ({approval.guard})")
     if not isinstance(getattr(choice, "remember", Once()), Once):
         raise MayNotDecide(by, what, "only a person may have a rule remembered")
+    if getattr(choice, "directories", ()):
+        raise MayNotDecide(by, what, "only a person may give an agent more folders")
+    if isinstance(choice, ApprovePlan) and choice.mode != "default":
+        raise MayNotDecide(by, what, f"only a person may have a plan go on in {choice.mode}")
+
+
+def check_input(by: Decider, approval: Approval, choice: Choice, judge: Judge | None) -> None:
+    """A changed input is another call: what a rule denies stays denied, and what is guarded is for
+    a person."""
+    if not isinstance(choice, Approve) or choice.input is None or choice.input == approval.input:
+        return
+    if judge is None:
+        if not isinstance(by, Person):
+            what = f"approval {approval.id}"
+            raise MayNotDecide(by, what, "its policy is not here to judge a changed input")
+        return
+    verdict = judge(Call(approval.tool, choice.input))
+    if isinstance(verdict, Denied):
+        raise InvalidDecision(approval.id, f"with this input {verdict.because}")
+    if isinstance(verdict, Asked) and verdict.guard and not isinstance(by, Person):
+        raise MayNotDecide(by, f"approval {approval.id}", f"only a person may ({verdict.guard})")
 
 
 def only_a_person(by: Decider, what: str) -> None:

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,7 +22,7 @@ import msgspec
 
 from ..errors import BridleError
 from .editing import Editor, edited_choice, run_editor
-from .errors import AlreadyDecided
+from .errors import AlreadyDecided, ApprovalError, ApprovalsClosed
 from .keyboard import Keyboard
 from .model import (
     AcceptElicitation,
@@ -41,7 +42,16 @@ from .model import (
     Remember,
 )
 from .service import Approvals
-from .shown import coloured, options_of, plain, show, visible
+from .shown import (
+    coloured,
+    is_long,
+    on_a_line,
+    options_of,
+    plain,
+    questions_of,
+    show,
+    visible,
+)
 
 HELP = """\
   y  yes, this once
@@ -65,6 +75,10 @@ MODES: dict[str, tuple[PlanMode, str]] = {
 }
 
 
+#: A file above this is not shown beside what would become of it.
+MAX_SHOWN = 1_000_000
+
+
 class Terminal:
     """Attends to the approvals of a service. Needs a real terminal to read keys from."""
 
@@ -81,19 +95,22 @@ class Terminal:
         self._person = person
         self._screen = screen or sys.stdout
         self._keyboard = Keyboard(sys.stdin.fileno() if keys is None else keys)
+        if not self._keyboard.is_terminal:
+            raise ApprovalError("nobody can be asked here: the input is no terminal")
         self._editor = editor
         self._paint = coloured if self._screen.isatty() and "NO_COLOR" not in os.environ else plain
         self._later: set[str] = set()
         self._waiting: dict[str, Approval] = {}
         self._came = asyncio.Event()
+        self._is_over = False
 
     async def attend(self) -> None:
         """Ask about each approval that is pending, until cancelled or the terminal ends."""
         with self._keyboard.taken():
             async with asyncio.TaskGroup() as tasks:
                 following = tasks.create_task(self._follow())
-                with contextlib.suppress(EOFError):
-                    while not following.done():
+                with contextlib.suppress(EOFError, ApprovalsClosed):
+                    while not self._is_over:
                         await self._next()
                 following.cancel()
 
@@ -105,9 +122,13 @@ class Terminal:
                 else:
                     self._waiting.pop(approval.id, None)
             self._came.set()
+        self._is_over = True
+        self._came.set()
 
     async def _next(self) -> None:
         while not self._waiting:
+            if self._is_over:
+                return
             self._came.clear()
             await self._came.wait()
         approval = await self._approvals.get(next(iter(self._waiting)))
@@ -130,11 +151,21 @@ class Terminal:
     # --- one approval
 
     async def _ask(self, approval: Approval) -> None:
-        self._say(f"\n{show(approval, self._paint, _present(approval))}")
+        before = await asyncio.to_thread(_present, approval)
+        self._say(f"\n{show(approval, self._paint, before)}")
+        is_seen = not is_long(approval, before)
         self._keyboard.forget()
         while True:
             self._say(f"{KEYS[approval.kind]} ", end="")
-            choice = await self._choice(approval, await self._key())
+            key = await self._key()
+            if key == "v":
+                self._say(f"\n{show(approval, self._paint, before, is_whole=True)}")
+                is_seen = True
+                continue
+            if key in "yYae" and not is_seen:
+                self._say("press v first: this is not all of it")
+                continue
+            choice = await self._choice(approval, key)
             if choice is None:
                 continue
             if isinstance(choice, str):
@@ -163,8 +194,6 @@ class Terminal:
                 return await self._always(approval)
             case "e" if approval.kind in ("tool", "plan"):
                 return await self._edit(approval)
-            case "v":
-                self._say(show(approval, self._paint, _present(approval), is_whole=True))
             case "l":
                 self._say("later")
                 return "later"
@@ -196,11 +225,15 @@ class Terminal:
 
     async def _answers(self, approval: Approval) -> dict[str, str] | None:
         answers: dict[str, str] = {}
-        for question in approval.input.get("questions") or ():
+        try:
+            questions = questions_of(approval.input.get("questions"))
+        except TypeError:
+            self._say("it asks in a way that can't be answered here: say no, with a reason")
+            return None
+        for question in questions:
             options, text = options_of(question), str(question.get("question"))
-            given = await self._line(f"{visible(text)} (a number, or your own words) ")
-            number = int(given) - 1 if given.isdigit() else -1
-            answer = options[number] if 0 <= number < len(options) else given
+            given = await self._line(f"{on_a_line(text)} (a number, or your own words) ")
+            answer = _chosen(given, options) or given
             if not answer:
                 return None
             answers[text] = answer
@@ -215,7 +248,7 @@ class Terminal:
             words = (
                 field.get("description") or field.get("title") if isinstance(field, dict) else ""
             )
-            given = await self._line(f"{visible(f'{name} {words or str()}'.strip())}: ")
+            given = await self._line(f"{on_a_line(f'{name} {words or str()}'.strip())}: ")
             kind = field.get("type") if isinstance(field, dict) else "string"
             if given:
                 content[name] = _typed(given, kind)
@@ -224,17 +257,19 @@ class Terminal:
     async def _always(self, approval: Approval) -> Choice | None:
         self._say("always")
         for number, rule in enumerate(approval.suggestions, 1):
-            self._say(f"  {number}) {visible(rule)}")
+            self._say(f"  {number}) {on_a_line(rule)}")
         given = await self._line("Which rule? (a number, or a rule of your own) ")
-        number = int(given) - 1 if given.isdigit() else -1
-        rules = approval.suggestions
-        rule = rules[number] if 0 <= number < len(rules) else given
-        if not rule or (given.isdigit() and rule == given):
+        rule = _chosen(given, approval.suggestions) or given
+        if not rule or rule.isdecimal():
             return None
-        self._say(f"Add {visible(rule)} for this [s]ession, or [a]lways? ", end="")
+        where = on_a_line(approval.folder)
+        choices: dict[str, Remember] = {"s": ForSession(rule), "e": Always(rule)}
+        if approval.folder:
+            choices["f"] = Always(rule, approval.folder)
+        in_folder = f", always in [f] {where}" if where else ""
+        self._say(f"Add {on_a_line(rule)} for this [s]ession{in_folder}, or [e]verywhere? ", end="")
         key = await self._key()
-        self._say(key if key in ("s", "a") else "no")
-        choices: dict[str, Remember] = {"s": ForSession(rule), "a": Always(rule)}
+        self._say(key if key in choices else "no")
         return Approve(remember=choices[key]) if key in choices else None
 
     async def _edit(self, approval: Approval) -> Choice | None:
@@ -285,14 +320,23 @@ class Terminal:
 
 
 def _present(approval: Approval) -> str | None:
-    """What the file that is to be written holds now."""
+    """What the file that is to be written holds now, if it is one that can be shown."""
     path = approval.input.get("file_path")
-    if approval.tool != "Write" or not isinstance(path, str):
+    if approval.tool != "Write" or not isinstance(path, str) or not path.startswith("/"):
         return None
     try:
-        return Path(path).read_text()
+        file = Path(path)
+        if not file.is_file() or file.stat().st_size > MAX_SHOWN:
+            return None
+        return file.read_text()
     except (OSError, ValueError):
         return None
+
+
+def _chosen(given: str, options: Sequence[str]) -> str:
+    """The option that has this number."""
+    number = int(given) if given.isascii() and given.isdecimal() and len(given) < 4 else 0
+    return options[number - 1] if 0 < number <= len(options) else ""
 
 
 def _how_it_ended(approval: Approval) -> str:

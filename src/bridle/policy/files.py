@@ -54,7 +54,7 @@ def parse_policy(text: str, source: str, read: Callable[[str], str] | None = Non
                 raise InvalidPolicy(file, _line(body, "include"), reason)
             seen.add(included)
             waiting.append((included, _included(read, included, file, body)))
-    return Policy(preset or "ask", has_guard=has_guard is not False, rules=rules)
+    return Policy(preset or "ask", has_guard=has_guard is not False, rules=rules, files=seen)
 
 
 def parse_settings(text: str, source: str) -> list[Rule]:

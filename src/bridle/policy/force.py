@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import msgspec
+
 from .policy import Policy
 from .presets import PRESET_OF_MODE, Preset
-from .rules import parse_rule
+from .rules import Rule, parse_rule
 from .verdicts import Behavior, Call, Ground, Verdict
 
 REMEMBERED = "remembered"
+
+#: The strictest first. (While the CLI is in plan mode, it is judged so in any case.)
+_STRICT: tuple[Preset, ...] = ("read-only", "plan", "ask", "edits", "autonomous")
 
 
 class InForce:
@@ -38,15 +45,31 @@ class InForce:
         """Have this rule from now on; InvalidRule if it is none."""
         self._put(self._policy.with_rules(parse_rule(rule, behavior, REMEMBERED)))
 
-    def forget(self, rule: str) -> None:
+    def forget(self, rule: str, behavior: Behavior = "allow") -> None:
         """Take a remembered rule back."""
-        self._put(self._policy.without(rule.strip(), REMEMBERED))
+        self._put(self._policy.without(parse_rule(rule, behavior, REMEMBERED)))
 
     def choose(self, mode: str) -> None:
         """Go on as a person has chosen when they approved a plan. `default` is to be asked, unless
         the policy is to read only."""
         own: Preset = "read-only" if self._base.preset == "read-only" else "ask"
         self._put(self._policy.with_preset(PRESET_OF_MODE.get(mode, own)))
+
+    def tighten(self, mode: str) -> None:
+        """Go back to a stricter preset, if this mode is one; it never loosens."""
+        wanted = PRESET_OF_MODE.get(mode, "ask")
+        if mode != "plan" and _STRICT.index(wanted) < _STRICT.index(self._policy.preset):
+            self._put(self._policy.with_preset(wanted))
+
+    def add_rules(self, rules: Iterable[Rule]) -> None:
+        """Have these, too."""
+        self._put(self._policy.with_rules(*rules))
+
+    def add_folders(self, folders: Iterable[str]) -> None:
+        """The agent may work in these, too."""
+        also = (*self._ground.also, *folders)
+        self._ground = msgspec.structs.replace(self._ground, also=also)
+        self._put(self._policy)
 
     def apply(self, policy: Policy) -> None:
         """Another policy, from now on. What was remembered is kept."""

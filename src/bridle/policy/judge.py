@@ -51,8 +51,18 @@ class Judge:
         if found := self._by_rule("deny", call, where) or self._rules.whole("deny", call.tool):
             return denied(found)
         verdict = self._unguarded(call, where, table, preset)
+        if "command" in call.input and kind_of(call.tool) == "other":
+            verdict = self._as_script(call, verdict, table, preset)
         guard = "" if isinstance(verdict, Denied) else self._guarded(call, where)
         return Asked(f"a person must see this: {guard}", guard=guard) if guard else verdict
+
+    def _as_script(self, call: Call, verdict: Verdict, table: Table, preset: Preset) -> Verdict:
+        """A tool that we do not know may run its command as Bash does: the stricter word counts."""
+        as_shell = Call(SHELL, call.input, call.mode, call.cwd)
+        told = self._scripts.judge(as_shell, table, preset)
+        if isinstance(told, Denied) or (isinstance(told, Asked) and isinstance(verdict, Allowed)):
+            return told
+        return verdict
 
     def _unguarded(self, call: Call, where: Place | None, table: Table, preset: Preset) -> Verdict:
         kind = kind_of(call.tool)
@@ -131,7 +141,7 @@ class Judge:
             return ""
         if where:
             return self._guarded_file(self._guard, call, where)
-        if call.tool != FETCH and not call.tool.startswith("mcp__"):
+        if kind_of(call.tool) not in ("web", "mcp", "other"):
             return ""
         texts = _texts(call.input)
         if call.tool == FETCH:
@@ -158,7 +168,7 @@ class Judge:
         if call.tool != "Grep" or where is None:
             return None
         for rule in (*self._rules.hidden("deny"), *self._rules.hidden("ask")):
-            if rule.tool == "Read" and self._rules.path(rule).reaches_below(where.written):
+            if rule.tool == "Read" and self._rules.path(rule).reaches(where):
                 return rule
         return None
 

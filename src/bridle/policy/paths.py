@@ -149,10 +149,10 @@ class BoundPattern:
         parts = _components(glob)
         return any(may_meet(parts, whole, self._flags) for whole in self._wholes)
 
-    def reaches_below(self, folder: str) -> bool:
+    def reaches(self, folder: Place) -> bool:
         """Whether something inside of this folder could be matched."""
-        parts = [*_components(folder), "**"]
-        return any(may_meet(parts, whole, self._flags) for whole in self._wholes)
+        forms = [[*_components(form), "**"] for form in {folder.written, folder.real}]
+        return any(may_meet(f, whole, self._flags) for f in forms for whole in self._wholes)
 
 
 def _literal_start(whole: list[str]) -> str:

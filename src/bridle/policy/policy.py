@@ -41,11 +41,14 @@ class Policy:
         deny: Iterable[str] = (),
         has_guard: bool = True,
         rules: Iterable[Rule] = (),
+        files: Iterable[str] = (),
     ) -> None:
         if preset not in NAMES:
             raise InvalidPolicy("policy", None, f"no preset {preset!r}: use {', '.join(NAMES)}")
         self.preset: Preset = preset
         self.has_guard = has_guard
+        #: The files that it was read from.
+        self.files = tuple(files)
         self.rules: tuple[Rule, ...] = (
             *rules,
             *_parsed("deny", deny),
@@ -55,15 +58,19 @@ class Policy:
 
     def with_rules(self, *rules: Rule) -> Policy:
         """The same with more rules."""
-        return Policy(self.preset, has_guard=self.has_guard, rules=(*self.rules, *rules))
+        return self._with(self.preset, (*self.rules, *rules))
 
-    def without(self, text: str, source: str) -> Policy:
-        """The same without a rule that came from this source."""
-        rules = [rule for rule in self.rules if (rule.text, rule.source) != (text, source)]
-        return Policy(self.preset, has_guard=self.has_guard, rules=rules)
+    def without(self, gone: Rule) -> Policy:
+        """The same without rules that say the same and are from the same source."""
+        facts = (gone.behavior, gone.text, gone.source)
+        kept = [rule for rule in self.rules if (rule.behavior, rule.text, rule.source) != facts]
+        return self._with(self.preset, kept)
 
     def with_preset(self, preset: Preset) -> Policy:
-        return Policy(preset, has_guard=self.has_guard, rules=self.rules)
+        return self._with(preset, self.rules)
+
+    def _with(self, preset: Preset, rules: Iterable[Rule]) -> Policy:
+        return Policy(preset, has_guard=self.has_guard, rules=rules, files=self.files)
 
     @property
     def texts(self) -> tuple[RuleText, ...]:

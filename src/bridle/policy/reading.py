@@ -17,7 +17,6 @@ _NEVER: dict[str, tuple[str, ...]] = {
     "cmp": (),
     "comm": (),
     "cut": (),
-    "date": ("-s", "--set"),
     "df": (),
     "diff": ("--to-file", "--from-file"),
     "dirname": (),
@@ -49,7 +48,7 @@ _NEVER: dict[str, tuple[str, ...]] = {
     "tac": (),
     "tail": (),
     "tr": (),
-    "tree": ("-o",),
+    "tree": ("-o", "-R", "-H"),
     "true": (),
     "false": (),
     "uname": (),
@@ -59,8 +58,12 @@ _NEVER: dict[str, tuple[str, ...]] = {
 }
 #: Of sed only the printing of lines by their numbers.
 _SED = re.compile(r"[0-9]+(?:,(?:[0-9]+|\$))?p")
+_DATE = re.compile(r"\+.*|-u|--utc|-R|-I[a-z]*|--iso-8601(?:=[a-z]+)?", re.DOTALL)
 #: Commands of git that read, and the options that they must not have.
-_GIT_NEVER = ("--output", "--ext-diff", "--textconv", "--open-files-in-pager", "-O", "--exec")
+_GIT_NEVER = (
+    *("--output", "--ext-diff", "--textconv", "--filters", "--open-files-in-pager", "-O"),
+    *("--exec", "--no-index"),
+)
 _GIT: dict[str, frozenset[str] | None] = {
     "blame": None,
     "cat-file": None,
@@ -94,13 +97,23 @@ def _reads(argv: Argv) -> bool:
     if name == "git":
         return _git_reads(rest)
     if name == "sed":
-        return len(rest) >= 2 and rest[0] == "-n" and bool(_SED.fullmatch(rest[1] or ""))
+        return (
+            rest[:1] == ("-n",) and bool(_SED.fullmatch((*rest, "")[1] or "")) and _files(rest[2:])
+        )
+    if name == "date":
+        # Without a `+` a word would set the clock.
+        return all(word is not None and _DATE.fullmatch(word) for word in rest)
     if name == "uniq":
         # A second file would be written.
         return None not in rest and sum(not (word or "").startswith("-") for word in rest) <= 1
     never = _NEVER.get(name or "")
     # What is not known may be an option; only where no option does harm it does not matter.
     return never is not None and not any(_is_one_of(word, never) for word in rest)
+
+
+def _files(words: Argv) -> bool:
+    """Names of files, and no option among them."""
+    return all(word is not None and not word.startswith("-") for word in words)
 
 
 def _git_reads(rest: Argv) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from .paths import Place, absolute, clean, place
@@ -30,6 +31,10 @@ class Script:
         self.every = list(_every(commands.programs))
         self.has_unknown = any(None in program.argv for program in self.every) or any(
             redirect.target.value is None for redirect in commands.redirects
+        )
+        #: Elsewhere a repository may lie whose settings make git run something.
+        self._is_at_home = clean(cwd) == clean(ground.folder) and not any(
+            program.name in MOVES for program in self.every
         )
         self._ground = ground
         self._reads: dict[int, bool] = {}
@@ -111,9 +116,18 @@ class Script:
     def _whole_globs(self, word: Word) -> list[str]:
         if not word.pattern or word.pattern.strip("*") == "":
             return []
-        texts = _names_in(word.pattern)
-        cwds = self._cwds or ()
-        return [clean(absolute(text, cwd, self._ground.home)) for text in texts for cwd in cwds]
+        return [
+            form
+            for text in _names_in(word.pattern)
+            for cwd in self._cwds or ()
+            for form in self._glob_forms(absolute(text, cwd, self._ground.home))
+        ]
+
+    def _glob_forms(self, glob: str) -> list[str]:
+        """As it is written, and with the links followed that come before what is not known."""
+        known = re.split(r"[*?\[]", glob, maxsplit=1)[0].rpartition("/")[0]
+        real = f"{self._ground.resolve(known)}{glob[len(known) :]}" if known else glob
+        return list(dict.fromkeys((clean(glob), clean(real))))
 
     def places(self) -> list[Place]:
         """What all words and redirections may name."""
@@ -129,7 +143,8 @@ class Script:
         """Whether it only reads."""
         found = self._reads.get(id(program))
         if found is None:
-            found = self._reads[id(program)] = is_reading(program)
+            found = is_reading(program) and (self._is_at_home or not _has_git(program))
+            self._reads[id(program)] = found
         return found
 
     def changed(self) -> list[Place]:
@@ -190,6 +205,10 @@ def _every(programs: Sequence[Program]) -> Iterator[Program]:
         stack += reversed(program.inner)
 
 
+def _has_git(program: Program) -> bool:
+    return program.name == "git" or any(map(_has_git, program.inner))
+
+
 def _names_in(text: str) -> list[str]:
     """The paths that a word may be, or hold: `--out=x`, `-ox`, `@x`, `file://x`."""
     if not text:
@@ -200,6 +219,9 @@ def _names_in(text: str) -> list[str]:
     _, equals, value = text.partition("=")
     if equals and value:
         found.append(value)
+    revision, colon, path = text.partition(":")
+    if colon and path and "/" not in revision:
+        found.append(path)  # as git names a file of some revision
     found += [name[1:] for name in found if name.startswith("@") and len(name) > 1]
     found += [name[7:] for name in found if name[:7].lower() == "file://"]
     return found
@@ -207,10 +229,10 @@ def _names_in(text: str) -> list[str]:
 
 def _searches(program: Program) -> bool:
     """Whether it reads all that is in the folders which it is given."""
-    if program.name in ("rg", "ag", "ack"):
+    if program.name in ("rg", "ag", "ack") or program.argv[:2] == ("git", "grep"):
         return True
     options = [word or "" for word in program.argv[1:] if (word or "").startswith("-")]
-    return program.name in ("grep", "egrep", "fgrep") and any(
+    return program.name in ("grep", "egrep", "fgrep", "diff") and any(
         option in ("--recursive", "--dereference-recursive")
         or (option[1:2] != "-" and ("r" in option or "R" in option))
         for option in options

@@ -79,9 +79,7 @@ class ScriptJudge:
             bound = self._rules.path(rule)
             if any(map(bound.may_match, script.globs())):
                 return rule
-            if rule.tool == "Read" and any(
-                bound.reaches_below(p.written) for p in script.searched()
-            ):
+            if rule.tool == "Read" and any(map(bound.reaches, script.searched())):
                 return rule
         return None
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ..errors import InvalidRule
-from ..protocol.permissions import AddRules, PermissionUpdate
+from ..protocol.permissions import AddRules, PermissionRule, PermissionUpdate
 from .paths import is_inside, place
 from .policy import Policy
 from .rules import Rule, host_of
@@ -112,11 +112,15 @@ def _of_cli(updates: Iterable[PermissionUpdate | object]) -> list[str]:
     found = []
     for update in updates:
         if isinstance(update, AddRules) and update.behavior == "allow":
-            for rule in update.rules:
-                content = rule.rule_content
-                has_content = isinstance(content, str) and content
-                found.append(f"{rule.tool_name}({content})" if has_content else rule.tool_name)
+            found += [text_of(rule) for rule in update.rules]
     return found
+
+
+def text_of(rule: PermissionRule) -> str:
+    """A rule of the CLI's as it is written in a policy."""
+    content = rule.rule_content
+    has_content = isinstance(content, str) and content
+    return f"{rule.tool_name}({content})" if has_content else rule.tool_name
 
 
 def _escaped(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ..errors import InvalidLaunch
-from .spec import LaunchSpec
+from .spec import LaunchSpec, StrPath
 
 #: With these every CLI speaks the protocol and asks us about tools.
 STREAM_JSON = (
@@ -138,7 +138,9 @@ def can_bypass(spec: LaunchSpec) -> bool:
     return not hasattr(os, "geteuid") or os.geteuid() != 0 or env.get("IS_SANDBOX") == "1"
 
 
-def with_hooks_on(settings: str | Mapping[str, Any] | None) -> Mapping[str, Any]:
+def with_hooks_on(
+    settings: str | Mapping[str, Any] | None, cwd: StrPath | None = None
+) -> Mapping[str, Any]:
     """Settings under which hooks are called, whatever the user's or the folder's files say.
 
     Old CLIs have one switch for all hooks, those of the protocol too.
@@ -146,9 +148,9 @@ def with_hooks_on(settings: str | Mapping[str, Any] | None) -> Mapping[str, Any]
     if isinstance(settings, str):
         try:
             is_text = settings.lstrip().startswith("{")
-            text = settings if is_text else Path(settings).read_text()
+            text = settings if is_text else (Path(cwd or ".") / settings).read_text()
             settings = msgspec.json.decode(text, type=dict[str, Any])
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, ValueError) as error:
             raise InvalidLaunch(f"settings can't be read: {error}") from error
     given = dict(settings or {})
     if given.get("disableAllHooks"):

@@ -110,7 +110,7 @@ class ChildProcess:
             # That alone tells which prompts a turn has taken up.
             spec = msgspec.structs.replace(spec, replay_user_messages=True)
         if self._is_gated and known.does("hook ask is always asked") != "yes":
-            spec = msgspec.structs.replace(spec, settings=with_hooks_on(spec.settings))
+            spec = msgspec.structs.replace(spec, settings=with_hooks_on(spec.settings, spec.cwd))
         return spec
 
     # --- talking

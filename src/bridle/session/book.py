@@ -254,6 +254,8 @@ class TurnBook:
         self.deliver(event)
         if unknown.type != "result":
             return
+        if self._watcher:
+            self._watcher.turn_ended()
         reason = f"the turn ended with a result that can't be read: {unknown.reason}"
         failure = TurnFailed(reason, raw=unknown.raw)
         self._finish(self._joined or list(self._waiting)[:1], failure, None)
@@ -282,6 +284,8 @@ class TurnBook:
                 for uuid in self._answered_by(result):
                     self._join(uuid)
         readers = list(self._readers)
+        if self._watcher and isinstance(event.message, Result):
+            self._watcher.turn_ended()
         match event.message:
             case Result() as result:
                 self._finish(self._answered_by(result), error, None)

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("bridle.session")
 
+#: What a gate depends on.
+_OURS = ("--settings", "--setting-sources", "--permission-prompt-tool")
+
 HANDSHAKE_VARIABLE = "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT"
 
 
@@ -164,7 +167,7 @@ def _handlers(
     dialog: DialogHandler | None,
     gate: Gate | None,
 ) -> Handlers:
-    seen = hooks.behind(gate.hook) if gate else hooks
+    seen = hooks.behind(gate.hook, gate.changed) if gate else hooks
     elicit = elicit or _elicitor(approver)
     return Handlers(_asked(approver, gate), seen, servers, elicit, dialog, gate)
 
@@ -199,11 +202,16 @@ def _launched(
     if spec.permission_mode == "plan" and can_bypass(spec):
         # So that whoever approves the plan may choose how to go on. The gate sees all calls then.
         spec = msgspec.structs.replace(spec, allow_dangerously_skip_permissions=True)
+    _check_extra(spec)
     if spec.setting_sources is not None:
         return spec, None
     found = survey(spec.cwd or ".")
-    if not found.brings or (trust and trust.digest == found.digest):
+    if trust and found.is_same(trust):
         return spec, None
+    # Also if it brings nothing: what comes there later would be in force at once.
+    gate.policy.add_rules(found.rules)
+    if not found.brings:
+        return kept_out(spec, found), None
     _log.warning(
         "kept out what %s brings (%s); to trust it: connect(trust=bridle.survey(%r))",
         found.folder,
@@ -211,6 +219,15 @@ def _launched(
         found.folder,
     )
     return kept_out(spec, found), found
+
+
+def _check_extra(spec: LaunchSpec) -> None:
+    for word in spec.extra_args:
+        if word.partition("=")[0] in _OURS:
+            raise InvalidLaunch(
+                f"extra_args with {word} would go round the gate: use the option of that name, "
+                "or policy=bridle.Ungated()"
+            )
 
 
 async def run(

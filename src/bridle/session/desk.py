@@ -34,8 +34,9 @@ class Desk(Protocol):
     def delivered(self, tool_use_id: str) -> None:
         """The answer has been written to the agent."""
 
-    def ran(self, tool_use_id: str) -> None:
-        """What was allowed has run: its result has come."""
+    def ran(self, tool_use_id: str, is_error: bool) -> None:
+        """The result of what was allowed has come. With an error it may not have run to its end,
+        or not at all: the CLI tells no more."""
 
     def went_on(self, tool_use_id: str, chosen: str, told: str) -> None:
         """After a plan: the mode that was chosen, and the one in which the CLI says it is."""
@@ -69,7 +70,7 @@ class PlainDesk:
     def delivered(self, tool_use_id: str) -> None:
         pass
 
-    def ran(self, tool_use_id: str) -> None:
+    def ran(self, tool_use_id: str, is_error: bool) -> None:
         pass
 
     def went_on(self, tool_use_id: str, chosen: str, told: str) -> None:

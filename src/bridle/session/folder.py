@@ -8,6 +8,7 @@ the text of its CLAUDE.md is passed along.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ..errors import InvalidPolicy
+from ..policy.files import parse_settings
+from ..policy.rules import Rule
 from ..process.spec import LaunchSpec
 
 #: Settings that give nothing: all others are told. (Of permissions, what only takes rights away.)
@@ -23,10 +27,14 @@ HARMLESS = frozenset(("$schema", "includeCoAuthoredBy", "attribution", "spinnerT
 HARMLESS_PERMISSIONS = frozenset(("deny", "ask"))
 
 _SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
-_FOLDERS = ("agents", "commands", "skills", "plugins", "output-styles", "workflows")
+_FOLDERS = ("agents", "commands", "hooks", "skills", "plugins", "output-styles", "workflows")
 _INSTRUCTIONS = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 MAX_INSTRUCTIONS = 100_000
 MAX_FILES = 1_000
+MAX_DEPTH = 60
+TOO_MUCH = "more than can be looked at"
+
+_log = logging.getLogger("bridle.session")
 
 
 class Brought(Struct, frozen=True):
@@ -48,6 +56,12 @@ class Survey(Struct, frozen=True):
     digest: str
     #: The text of its CLAUDE.md files.
     instructions: str = ""
+    #: What its settings deny, or want asked: that holds, trusted or not.
+    rules: tuple[Rule, ...] = ()
+
+    def is_same(self, other: Survey) -> bool:
+        """Whether nothing has changed since."""
+        return (self.folder, self.digest) == (other.folder, other.digest) and self.digest != ""
 
 
 def survey(folder: str | os.PathLike[str] = ".") -> Survey:
@@ -55,14 +69,19 @@ def survey(folder: str | os.PathLike[str] = ".") -> Survey:
     real = Path(folder).resolve()
     digest = hashlib.sha256()
     brings: list[Brought] = []
+    rules: list[Rule] = []
     for above in (real, *real.parents):
         if above == Path.home().resolve():
             break  # from here on it is the user's own
         for file, found in _of_folder(above):
             brings += found
+            rules += _rules(file) if file.parent.name == ".claude" else []
             name = os.path.relpath(file, real)
             digest.update(f"{name}\0{_hash(file)}\0".encode("utf-8", "surrogateescape"))
-    return Survey(str(real), tuple(brings), digest.hexdigest(), _instructions(real))
+    # What can't be looked at to its end can't be trusted either.
+    is_whole = not any(brought.what == TOO_MUCH for brought in brings)
+    seen = digest.hexdigest() if is_whole else ""
+    return Survey(str(real), tuple(brings), seen, _instructions(real), tuple(rules))
 
 
 def kept_out(spec: LaunchSpec, found: Survey) -> LaunchSpec:
@@ -83,18 +102,34 @@ def _of_folder(folder: Path) -> Iterator[tuple[Path, list[Brought]]]:
     if (file := folder / ".mcp.json").exists():
         yield file, [Brought("MCP servers", str(file), ", ".join(_servers(file)))]
     for name in _FOLDERS:
-        for file in _files(folder / ".claude" / name):
+        files = _files(folder / ".claude" / name)
+        for file in files[:MAX_FILES]:
             yield file, [Brought(name, str(file))]
+        if len(files) > MAX_FILES:
+            yield folder, [Brought(TOO_MUCH, str(folder / ".claude" / name))]
 
 
 def _files(folder: Path) -> list[Path]:
+    """Also those behind links: the CLI follows them."""
     found: list[Path] = []
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() or path.is_symlink():
-            found.append(path)
-        if len(found) >= MAX_FILES:
+    for above, folders, names in os.walk(folder, followlinks=True):
+        folders.sort()
+        found += [Path(above) / name for name in sorted(names)]
+        if above.count("/") > MAX_DEPTH:
+            found += [folder] * MAX_FILES  # links in a circle, perhaps
+        if len(found) > MAX_FILES:
             break
     return found
+
+
+def _rules(file: Path) -> list[Rule]:
+    """What its settings deny or want asked; what can't be read is told elsewhere."""
+    try:
+        rules = parse_settings(file.read_text(), str(file)) if file.suffix == ".json" else []
+    except (OSError, UnicodeDecodeError, InvalidPolicy) as error:
+        _log.warning("the rules of %s are not used: %s", file, error)
+        return []
+    return [rule for rule in rules if rule.behavior != "allow"]
 
 
 def _of_settings(file: Path) -> list[Brought]:

@@ -13,9 +13,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias, TypeVar
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from ..policy.force import InForce
+from ..policy.suggest import text_of
 from ..policy.tools import PLAN, QUESTION
 from ..policy.verdicts import Allowed, Asked, Call, Denied
 from ..protocol.blocks import ToolResultBlock
@@ -24,7 +26,16 @@ from ..protocol.control import Answer, CanUseTool, HookCallback, InboundRequest
 from ..protocol.hook_outputs import HookOutput, PreToolUseOutput
 from ..protocol.hooks import PreToolUse
 from ..protocol.messages import User
-from ..protocol.permissions import Allow, Decision, Deny, SetMode
+from ..protocol.permissions import (
+    AddDirectories,
+    AddRules,
+    Allow,
+    Decision,
+    Deny,
+    PermissionUpdate,
+    RemoveDirectories,
+    SetMode,
+)
 from .desk import Desk
 from .hooks import GATE_ID
 from .plans import Plans
@@ -53,6 +64,12 @@ class _Seen(Struct):
     #: What was decided in the hook; the CLI may ask again all the same.
     decision: Decision | None = None
     was_asked: bool = False
+
+    def is_about(self, request: CanUseTool) -> bool:
+        """Whether the decision is about this very request, and not about one with its id alone."""
+        changed = None if isinstance(self.decision, Deny | None) else self.decision.updated_input
+        same_input = request.input in (self.call.input, changed)
+        return request.tool_name == self.call.tool and same_input
 
 
 class Gate:
@@ -112,15 +129,15 @@ class Gate:
     def question(self, request: CanUseTool) -> Reply:
         """The CLI asks by itself, or because the hook told it to."""
         seen = self._seen.get(request.tool_use_id or "")
-        if seen is None:
+        if seen is None or seen.call.tool != request.tool_name:
             seen = self._remember(request, _Seen(Call(request.tool_name, request.input)))
-        if seen.decision is not None:
-            return seen.decision
         call = Call(request.tool_name, request.input, seen.call.mode, seen.call.cwd)
         verdict = self.policy.judge(call)
+        if isinstance(verdict, Denied):
+            return self._denied(request, verdict)
+        if seen.decision is not None and seen.is_about(request):
+            return seen.decision
         match verdict:
-            case Denied():
-                return self._denied(request, verdict)
             case Allowed() if not seen.is_allowed or request.tool_name in ALWAYS_ASKED:
                 return _after(self._desk.judged(request, verdict), ALLOW)
             case Allowed():
@@ -133,6 +150,25 @@ class Gate:
         if inspect.isawaitable(given):
             return self._later(request, seen, given)
         return self._decided(request, seen, given)
+
+    def changed(self, event: PreToolUse, answer: object) -> object:
+        """What another hook answers: an input that it changes is judged as well."""
+        specific = getattr(answer, "hook_specific_output", answer)
+        given = getattr(specific, "updated_input", UNSET)
+        if not isinstance(specific, PreToolUseOutput) or isinstance(given, UnsetType):
+            return answer
+        verdict = self.policy.judge(
+            Call(event.tool_name, _readable(given), event.permission_mode, event.cwd)
+        )
+        if isinstance(verdict, Allowed):
+            return answer
+        # Old CLIs might run it instead of asking.
+        asks = isinstance(verdict, Asked) and not self._waits_in_hook
+        reason = f"Bridle: a hook has changed the input: {verdict.because}"
+        output = _output("ask" if asks else "deny", reason)
+        if asks and isinstance(output.hook_specific_output, PreToolUseOutput):
+            output.hook_specific_output.updated_input = given
+        return output
 
     # --- waiting
 
@@ -150,13 +186,34 @@ class Gate:
         if not isinstance(decision, Allow | Deny):
             raise TypeError(f"it answered {decision!r}, which is neither Allow(…) nor Deny(…)")
         decision = self._plans.delivered_by(decision, request, is_read=not self._waits_in_hook)
-        seen.decision = decision = self._still_allowed(decision, request, seen)
-        if isinstance(decision, Allow):
-            updates = decision.updated_permissions
-            for update in () if isinstance(updates, UnsetType) else updates:
-                if isinstance(update, SetMode):
-                    self.policy.choose(update.mode)
-        return decision
+        decision = self._still_allowed(decision, request, seen)
+        seen.call = Call(request.tool_name, request.input, seen.call.mode, seen.call.cwd)
+        seen.decision = self._applied(decision) if isinstance(decision, Allow) else decision
+        return seen.decision
+
+    def _applied(self, decision: Allow) -> Allow:
+        """What is to change from now on changes here. The CLI is told only of modes and folders of
+        its session: a rule that it held would stop it from asking."""
+        updates = decision.updated_permissions
+        if isinstance(updates, UnsetType):
+            return decision
+        told: list[PermissionUpdate] = []
+        for update in updates:
+            match update:
+                case SetMode(mode=mode):
+                    self.policy.choose(mode)
+                    told.append(msgspec.structs.replace(update, destination="session"))
+                case AddDirectories(directories=directories):
+                    self.policy.add_folders(directories)
+                    told.append(msgspec.structs.replace(update, destination="session"))
+                case RemoveDirectories():
+                    told.append(msgspec.structs.replace(update, destination="session"))
+                case AddRules(rules=rules, behavior=behavior):
+                    for rule in rules:
+                        self.policy.remember(text_of(rule), behavior)
+                case _:
+                    _log.warning("rules that the CLI holds are not changed: %r", update)
+        return msgspec.structs.replace(decision, updated_permissions=told or UNSET)
 
     def _still_allowed(self, decision: Decision, request: CanUseTool, seen: _Seen) -> Decision:
         """A changed input is another call: what a rule denies stays denied."""
@@ -193,7 +250,7 @@ class Gate:
                 return
         seen = self._seen.get(tool_use_id or "")
         if seen and seen.was_asked and is_final:
-            self._desk.delivered(tool_use_id or "")
+            self._tell(self._desk.delivered, tool_use_id or "")
             self._went_out(request, seen)
 
     def _went_out(self, request: InboundRequest, seen: _Seen) -> None:
@@ -209,7 +266,7 @@ class Gate:
     def told_mode(self, mode: str) -> None:
         """The CLI has said in which mode it is."""
         if found := self._plans.told(mode):
-            self._desk.went_on(*found, mode)
+            self._tell(self._desk.went_on, *found, mode)
 
     def saw(self, message: User) -> None:
         """A tool's result: what was allowed has run."""
@@ -220,18 +277,25 @@ class Gate:
             if isinstance(block, ToolResultBlock):
                 seen = self._seen.pop(block.tool_use_id, None)
                 if seen and seen.was_asked and isinstance(seen.decision, Allow):
-                    self._desk.ran(block.tool_use_id)
+                    self._tell(self._desk.ran, block.tool_use_id, bool(block.is_error))
 
     def interrupted(self) -> None:
-        self._desk.interrupted()
+        self._tell(self._desk.interrupted)
 
     def turn_ended(self) -> None:
-        self._desk.turn_ended()
+        self._tell(self._desk.turn_ended)
 
     def ended(self, how: str) -> None:
         if not self._has_ended:
             self._has_ended = True
-            self._desk.ended(how)
+            self._tell(self._desk.ended, how)
+
+    def _tell(self, desk: Callable[..., None], *facts: object) -> None:
+        """That a desk can't take a note must not stop what it is told of."""
+        try:
+            desk(*facts)
+        except Exception:  # noqa: BLE001 - whatever it is
+            _log.exception("the desk could not take a note")
 
     def _remember(self, request: CanUseTool, seen: _Seen) -> _Seen:
         if request.tool_use_id:

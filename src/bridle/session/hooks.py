@@ -11,10 +11,12 @@ Owns the registration and what a function may answer; calling it is the responde
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from ..errors import InvalidLaunch
 from ..protocol.capabilities import Capabilities
@@ -95,12 +97,23 @@ class Hooks:
 
         return register
 
-    def behind(self, gate: Callable[[PreToolUse], Any]) -> Hooks:
-        """These hooks, and before them one that sees every tool call and may take its time."""
+    def behind(
+        self,
+        gate: Callable[[PreToolUse], Any],
+        changed: Callable[[PreToolUse, object], object],
+    ) -> Hooks:
+        """These hooks, and before them one that sees every tool call and may take its time.
+
+        What one of these answers to a tool call passes through `changed`.
+        """
         both = Hooks()
         seconds = float(MAX_TIMEOUT_SECONDS)
         first = _Registered("PreToolUse", PreToolUse, gate, UNSET, seconds, "block")
-        both._registered = {GATE_ID: first, **self._registered}
+        both._registered = {GATE_ID: first}
+        for id_, hook in self._registered.items():
+            if hook.event == PRE_TOOL_USE:
+                hook = replace(hook, call=_seen_by(changed, hook.call))  # noqa: PLW2901
+            both._registered[id_] = hook
         return both
 
     def matchers(self, capabilities: Capabilities) -> dict[HookEvent, list[HookMatcher]] | None:
@@ -133,6 +146,19 @@ class Hooks:
             return None
         patience = DEFAULT_SECONDS if isinstance(hook.timeout, UnsetType) else hook.timeout
         return patience - min(MARGIN_SECONDS, patience / 5)
+
+
+def _seen_by(
+    changed: Callable[[PreToolUse, object], object], call: Callable[[Any], Any]
+) -> Callable[[PreToolUse], Any]:
+    async def later(event: PreToolUse, answer: Awaitable[object]) -> object:
+        return changed(event, await answer)
+
+    def seen(event: PreToolUse) -> object:
+        answer = call(event)
+        return later(event, answer) if inspect.isawaitable(answer) else changed(event, answer)
+
+    return seen
 
 
 def hook_output(answer: object) -> HookOutput | AsyncHookOutput:

@@ -68,10 +68,14 @@ class Plans:
         plan = None if isinstance(given, UnsetType) else given.get("plan")
         if not isinstance(plan, str) or plan == request.input.get("plan"):
             return decision
-        if self._file is None:
-            return Deny(CHANGED + plan)
-        self._file.write_text(plan)
-        return decision
+        if self._file is not None:
+            try:
+                self._file.write_text(plan)
+            except OSError:
+                _log.exception("the edited plan can't be written")
+            else:
+                return decision
+        return Deny(CHANGED + plan)
 
     # --- how it goes on
 
@@ -89,8 +93,8 @@ class Plans:
 
     def told(self, mode: str) -> tuple[str, str] | None:
         """The CLI says in which mode it is: for which call another one or this was chosen."""
-        if self._chosen is None:
-            return None
+        if self._chosen is None or mode == "plan":
+            return None  # nothing was chosen, or it has not gone on yet
         chosen, self._chosen = self._chosen, None
         if chosen != mode:
             _log.warning("the plan was to go on in %s, but the CLI is in %s", chosen, mode)

@@ -43,7 +43,9 @@ def in_force(given: str | os.PathLike[str] | Policy, spec: LaunchSpec) -> InForc
         home=env.get("HOME", ""),
         also=tuple(str(folder) for folder in spec.add_dirs),
         claude_home=env.get("CLAUDE_CONFIG_DIR", ""),
-        guarded=tuple({rule.source.rpartition(":")[0] for rule in policy.rules} - {""}),
+        bridle_home=env.get("BRIDLE_HOME")
+        or str(Path(env.get("HOME", "~")).expanduser() / ".bridle"),
+        guarded=policy.files,
     )
     return InForce(policy, ground)
 

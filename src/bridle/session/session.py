@@ -23,10 +23,9 @@ from ..errors import (
     words_of,
 )
 from ..ids import new_token, new_uuid
-from ..policy.force import InForce
 from ..process.stop import uncancelled
 from ..process.transport import StopLimits, Stopped, Transport
-from ..protocol.answers import Answered, Initialized, Interrupted, ModeSet
+from ..protocol.answers import Answered, Initialized, ModeSet
 from ..protocol.blocks import KnownBlock, TextBlock
 from ..protocol.capabilities import ANSWERED_SINCE, Capabilities
 from ..protocol.connection import Connection
@@ -46,8 +45,8 @@ from ..protocol.requests import EndSession, Interrupt, OutboundRequest
 from ..protocol.unknown import Unknown
 from .book import TurnBook
 from .commit import Batch, Commit, at_once
-from .controls import Controls
 from .folder import Survey
+from .gated import GatedControls
 from .options import SessionOptions
 from .responder import Handlers, Responder
 from .turns import Tap, Turn, turns_in
@@ -56,7 +55,7 @@ _A = TypeVar("_A", bound=Answered)
 _log = logging.getLogger("bridle.session")
 
 
-class Session(Controls):
+class Session(GatedControls):
     """One agent, from its start to its end. `bridle.connect` makes them."""
 
     def __init__(
@@ -102,11 +101,6 @@ class Session(Controls):
     def permission_mode(self) -> str | None:
         """The mode that the CLI has confirmed last, not the one that was asked for."""
         return self._book.permission_mode
-
-    @property
-    def policy(self) -> InForce | None:
-        """The policy that is in force; None for a session without a gate."""
-        return self._gate.policy if self._gate else None
 
     @property
     def withheld(self) -> Survey | None:
@@ -222,15 +216,6 @@ class Session(Controls):
         assert isinstance(told, answer)
         return told
 
-    async def interrupt(self, *, timeout: float | None = None) -> Interrupted:
-        """End the turn that runs. Prompts that are queued stay so; new CLIs tell which.
-
-        What waits for an approval is cancelled now, not when the CLI says so.
-        """
-        if self._gate:
-            self._gate.interrupted()
-        return await super().interrupt(timeout=timeout)
-
     # --- ending
 
     async def stop(self, limits: StopLimits | None = None) -> Stopped:
@@ -244,6 +229,9 @@ class Session(Controls):
 
     async def _stop(self, limits: StopLimits) -> Stopped:
         asked = False
+        if self._gate:
+            # Before anything else: what is decided from now on would reach nobody.
+            self._gate.ended("the session was stopped")
         if not self._connection.is_ended and self._transport.exit is None:
             if self.is_busy:
                 self._tell(Interrupt())
@@ -254,8 +242,6 @@ class Session(Controls):
             return await self._transport.stop(limits, asked=asked)
         finally:
             closed = SessionClosed("the session was stopped")
-            if self._gate:
-                self._gate.ended("the session was stopped")
             self._fail_all(closed)
             self._book.close(closed)
             await self._responder.close()
