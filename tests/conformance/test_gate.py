@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 import bridle
 from bridle.policy import Policy
 from bridle.protocol.control import CanUseTool
+from bridle.protocol.hook_outputs import PreToolUseOutput
 from bridle.protocol.hooks import PreToolUse
-from bridle.protocol.permissions import Allow, Decision, Deny
+from bridle.protocol.permissions import Allow, Decision, Deny, PermissionMode
 from bridle.testing import Turn, tool_use
 
 from .lab import BASH, Lab
@@ -214,6 +217,34 @@ async def test_hostile_folder(lab: Lab, tmp_path: Path) -> None:
         assert any("xyzzy" in json.dumps(request.body) for request in talk.model.requests)
     assert list(markers.iterdir()) == []
     assert not lab.exists("shown.txt")
+
+
+async def test_settings_that_come_later(lab: Lab, tmp_path: Path) -> None:
+    """Hostile settings that come into the folder in mid-session: nothing of them runs"""
+    markers = tmp_path / "markers"
+    judge = Judge(Deny("no"))
+    script: list[Turn | str] = ["Nothing to do.", Turn(BASH), "Asked."]
+    async with lab.session(script, approver=judge, policy="ask") as talk:
+        await talk.say("first")
+        hostile(lab.cwd, markers)
+        assert (await talk.say("go")).result.result == "Asked."
+        assert judge.tools == ["Bash"]
+    assert list(markers.iterdir()) == []
+    assert not lab.exists("t.txt")
+
+
+@pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
+async def test_an_input_that_another_hook_changes(lab: Lab, mode: PermissionMode) -> None:
+    """A hook of the user's changes the input into what a rule denies: it does not run"""
+    hooks = bridle.Hooks()
+    changed = {"command": "touch changed.txt", "description": "another"}
+    hooks.on(PreToolUse)(lambda _: PreToolUseOutput(updated_input=changed))
+    policy = Policy("autonomous", deny=["Bash(touch changed.txt)"])
+    async with lab.session(
+        [Turn(BASH), "Pity."], hooks=hooks, policy=policy, permission_mode=mode, env=BYPASS
+    ) as talk:
+        await talk.say("go")
+        assert not lab.exists("changed.txt")
 
 
 async def test_trusted_folder_can_not_switch_the_gate_off(lab: Lab, tmp_path: Path) -> None:

@@ -36,6 +36,19 @@ def test_a_file_is_read_with_what_it_includes(tmp_path: Path) -> None:
     }
 
 
+def test_the_rules_of_claudes_settings_can_be_used_and_included(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.json"
+    settings.write_text('{"permissions": {\n "allow": ["Bash(ls:*)"], "deny": ["WebFetch"]}}')
+    file = tmp_path / "policy.toml"
+    file.write_text('preset = "edits"\ninclude = ["settings.json"]')
+    for policy in (bridle.load_policy(settings), bridle.load_policy(file)):
+        texts = {(rule.behavior, rule.text, rule.source) for rule in policy.rules}
+        source = f"{settings}:2"
+        assert texts == {("allow", "Bash(ls:*)", source), ("deny", "WebFetch", source)}
+        assert str(settings) in policy.files
+    assert bridle.in_force(str(settings), spec(tmp_path)).policy.preset == "ask"
+
+
 @pytest.mark.parametrize(
     ("given", "reason"),
     [("lax", "no such preset"), ("nowhere.toml", "can't be read")],

@@ -1,7 +1,7 @@
 """Policies as text: Bridle's own files (TOML) and the `permissions` of Claude's settings (JSON).
 
     preset = "edits"
-    include = ["team.toml"]       # beside this file
+    include = ["team.toml"]       # beside this file; also one of Claude's settings files
     allow = ["Bash(npm test:*)"]
     deny = ["Read(./secrets/**)"]
 
@@ -41,6 +41,9 @@ def parse_policy(text: str, source: str, read: Callable[[str], str] | None = Non
     waiting, seen = [(source, text)], {source}
     while waiting:
         file, body = waiting.pop(0)
+        if file.endswith(".json"):
+            rules += parse_settings(body, file)
+            continue
         table = _table(body, file)
         preset = preset or _preset(table, body, file)
         has_guard = _guard(table, body, file) if has_guard is None else has_guard

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..errors import InvalidPolicy
-from ..policy.files import parse_policy
+from ..policy.files import parse_policy, parse_settings
 from ..policy.force import InForce
 from ..policy.policy import Policy
 from ..policy.presets import NAMES
@@ -24,12 +24,15 @@ PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | InForce | Ungated
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
-    """A policy from a TOML file and those that it includes. It is read now, and not again."""
+    """A policy from a TOML file and those that it includes, or the rules of one of Claude's settings
+    files (JSON). It is read now, and not again."""
     file = Path(path).absolute()
     try:
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidPolicy(str(path), None, f"it can't be read: {error}") from error
+    if file.suffix == ".json":
+        return Policy(rules=parse_settings(text, str(file)), files=[str(file)])
     return parse_policy(text, str(file), lambda included: Path(included).read_text())
 
 
@@ -55,9 +58,11 @@ def _named(given: str | os.PathLike[str]) -> Policy:
         for name in NAMES:
             if given == name:
                 return Policy(name)
-        if not given.endswith(".toml"):
+        if not given.endswith((".toml", ".json")):
             presets = ", ".join(NAMES)
-            raise InvalidPolicy(given, None, f"no such preset ({presets}), and no .toml file")
+            raise InvalidPolicy(
+                given, None, f"no such preset ({presets}), and no .toml or .json file"
+            )
     return load_policy(given)
 
 
