@@ -24,8 +24,8 @@ PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | InForce | Ungated
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
-    """A policy from a TOML file and those that it includes, or the rules of one of Claude's settings
-    files (JSON). It is read now, and not again."""
+    """A policy from a TOML file and those that it includes, or from the rules of one of Claude's
+    settings files (JSON). It is read now, and not again."""
     file = Path(path).absolute()
     try:
         text = file.read_text()
