@@ -237,3 +237,48 @@ async def test_a_rule_to_deny_survives_that_one_to_allow_is_taken_back(
     policy.remember("Bash(make:*)", "deny")
     policy.forget("Bash(make:*)")
     assert isinstance(policy.judge(Call("Bash", {"command": "make"})), Denied)
+
+
+async def test_a_rule_that_is_remembered_twice_is_taken_back_once(approvals: Approvals) -> None:
+    policy = force(Policy("autonomous"))
+    desk = await open_desk(approvals, policy, session="s", by=ADA)
+    both: tuple[Remember, ...] = (Always("Bash(rm:*)"), ForSession("Bash(rm:*)"))
+    for number, remember in enumerate(both):
+        choice = Reject("never", remember=remember)
+        await asked(approvals, policy, f"rm {number}", choice)
+    (rule,) = await approvals.remembered.of_session("s")
+    await approvals.remembered.remove_of_session("s", rule.id, ADA)
+    assert isinstance(policy.judge(Call("Bash", {"command": "rm x"})), Denied)
+    (rule,) = await approvals.remembered.always()
+    await approvals.remembered.remove(rule.id, ADA)
+    assert isinstance(policy.judge(Call("Bash", {"command": "rm x"})), Allowed)
+    assert desk.session == "s"  # it is held: what is taken back is told to desks that are there
+
+
+async def test_a_rule_for_a_folder_needs_its_whole_path(approvals: Approvals) -> None:
+    desk = await open_desk(approvals, force(), session="s", by=ADA)
+    asking = asyncio.ensure_future(desk.ask(bash("npm test"), Asked("no rule")))
+    (approval,) = await _pending(approvals)
+    choice = Approve(remember=Always("Bash(npm test)", "app"))
+    with pytest.raises(InvalidDecision, match="absolute"):
+        await approvals.decide(approval.id, choice, by=ADA)
+    asking.cancel()
+    await asyncio.wait([asking])
+
+
+async def test_what_an_earlier_run_has_asked_is_no_longer_pending(approvals: Approvals) -> None:
+    first = await open_desk(approvals, force(), session="s", by=ADA, launch="one")
+    first.detach()
+    asking = asyncio.ensure_future(first.ask(bash("npm test"), Asked("no rule")))
+    (approval,) = await _pending(approvals)
+    await open_desk(approvals, force(), session="s", launch="one")
+    assert (await approvals.get(approval.id)).status == "pending"
+    await open_desk(approvals, force(), session="s", launch="two")
+    ended = await asyncio.wait_for(approvals.wait(approval.id), 10)
+    assert ended.status == "cancelled"
+    await asyncio.wait([asking])
+
+
+async def test_a_desk_needs_a_policy_that_is_in_force(approvals: Approvals) -> None:
+    with pytest.raises(TypeError, match="in_force"):
+        await open_desk(approvals, Policy(), session="s", by=ADA)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pty
 import re
@@ -41,6 +42,7 @@ class Sitting:
     def __init__(self, approvals: Approvals) -> None:
         self.approvals = approvals
         self.master, self.slave = pty.openpty()
+        os.set_blocking(self.master, False)
         self.screen = os.fdopen(os.dup(self.slave), "w")
         self.edits: list[str] = []
         self.edited = ""
@@ -67,7 +69,8 @@ class Sitting:
                 while text not in self._seen:
                     await ready.wait()
                     ready.clear()
-                    self._seen += os.read(self.master, 65536).decode()
+                    with contextlib.suppress(BlockingIOError):
+                        self._seen += os.read(self.master, 65536).decode()
         except TimeoutError:
             raise AssertionError(f"never saw {text!r}, only {self._seen!r}") from None
         finally:
@@ -316,8 +319,18 @@ async def test_what_is_left_for_later_stays_pending(sitting: Sitting) -> None:
     approval = await sitting.asks("Bash", {"command": "npm test"})
     await sitting.sees("[a]lways")
     sitting.types("l")
-    await sitting.sees("later")
+    await sitting.sees("press any key to see it again")
     assert (await sitting.approvals.get(approval.id)).status == "pending"
+    second = await sitting.asks("WebFetch", {"url": "https://example.com"})
+    await sitting.sees("[a]lways")
+    sitting.types("y")
+    assert (await sitting.ended(second)).status == "allowed"
+    await sitting.sees("press any key to see it again")
+    sitting.types(" ")
+    await sitting.sees("$ npm test")
+    await sitting.sees("[a]lways")
+    sitting.types("y")
+    assert (await sitting.ended(approval)).status == "allowed"
 
 
 @pytest.mark.parametrize("end", ["\x04"])

@@ -530,3 +530,19 @@ def test_a_folder_behind_a_link_hides_nothing(tmp_path: Path) -> None:
     assert told(judge.judge(Call("Grep", {"pattern": "x", "path": str(tmp_path / "l")}))) == "ask"
     for command in ("grep -r x l/", "cat l/*/k", "cat l/se*/k"):
         assert told(judge.judge(bash(command))) in ("ask", "deny"), command
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("cat a; npm test; ls", "npm"),
+        ("ls | tee x", "tee"),
+        ("git log | cat > out", "writing out"),
+        ("eval ls", "`eval`"),
+        ("FOO=1 ls", "it sets FOO"),
+    ],
+)
+def test_a_denial_names_what_is_not_allowed(command: str, named: str) -> None:
+    verdict = Policy("read-only").on(GROUND).judge(bash(command))
+    assert isinstance(verdict, Denied)
+    assert f": {named}" in verdict.because

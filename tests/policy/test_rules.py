@@ -245,3 +245,21 @@ def test_a_name_is_matched_whole_or_by_its_beginning() -> None:
     assert told(judge.judge(Call("Task", {"subagent_type": "root"}))) == "deny"
     assert told(judge.judge(Call("Agent", {"subagent_type": "root"}))) == "deny"
     assert told(judge.judge(Call("Task", {"subagent_type": "other"}))) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Raed", "the tool is called Read"),
+        ("Bsh(ls)", "the tool is called Bash"),
+        ("Edit(/src/{a,b}.py)", "braces"),
+    ],
+)
+def test_a_rule_that_would_mean_nothing_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(InvalidRule, match=reason):
+        parse_rule(text, "deny")
+
+
+def test_a_rule_can_only_allow_ask_or_deny() -> None:
+    with pytest.raises(InvalidRule, match="allow, ask or deny"):
+        parse_rule("Bash(ls)", "alow")  # type: ignore[arg-type]

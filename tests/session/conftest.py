@@ -56,7 +56,7 @@ async def start(commit: Commit) -> AsyncIterator[StartSession]:
             **options: Any,
         ) -> tuple[Session, MemoryTransport]:
             cli = MemoryTransport(version=version, replies=replies, stderr=stderr)
-            options = {"commit": commit, **options}
+            options = {"commit": commit, "policy": "ask", **options}
             session = await stack.enter_async_context(bridle.connect(transport=cli, **options))
             return session, cli
 

@@ -150,12 +150,18 @@ def test_a_plan_is_launched_so_that_its_reviewer_may_choose(tmp_path: Path) -> N
 def test_what_a_folder_denies_holds_although_its_settings_are_kept_out(tmp_path: Path) -> None:
     rules = {"deny": ["Read(./secrets/**)"], "ask": ["Bash(git push:*)"], "allow": ["Bash"]}
     put(tmp_path, ".claude/settings.json", {"permissions": rules})
-    connecting = bridle.connect(cwd=tmp_path)
-    policy = connecting._handlers.gate.policy.policy  # type: ignore[union-attr]
-    assert [(rule.behavior, rule.text) for rule in policy.rules] == [
-        ("deny", "Read(./secrets/**)"),
-        ("ask", "Bash(git push:*)"),
+    options: list[dict[str, Any]] = [
+        {},
+        {"trust": survey(tmp_path)},
+        {"setting_sources": ["user", "project"]},
     ]
+    for given in options:
+        connecting = bridle.connect(cwd=tmp_path, **given)
+        policy = connecting._handlers.gate.policy.policy  # type: ignore[union-attr]
+        assert [(rule.behavior, rule.text) for rule in policy.rules] == [
+            ("deny", "Read(./secrets/**)"),
+            ("ask", "Bash(git push:*)"),
+        ]
 
 
 def test_a_skill_behind_a_link_is_seen_and_its_change_too(tmp_path: Path) -> None:
@@ -201,3 +207,8 @@ def test_words_that_would_go_round_the_gate_are_refused(tmp_path: Path, word: st
     with pytest.raises(bridle.errors.InvalidLaunch, match="go round the gate"):
         bridle.connect(cwd=tmp_path, extra_args=[word])
     bridle.connect(cwd=tmp_path, extra_args=[word], policy=bridle.Ungated())
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(bridle.errors.InvalidLaunch, match="no folder"):
+        survey(tmp_path / "typo")

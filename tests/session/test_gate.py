@@ -323,6 +323,28 @@ async def test_an_answer_that_is_none_denies(start: StartSession) -> None:
         assert (await said_by_hook(cli, "1"))[0] in ("ask", "deny")
 
 
+async def test_a_function_learns_why_it_is_asked(start: StartSession) -> None:
+    asked: list[CanUseTool] = []
+
+    def approver(request: CanUseTool) -> Deny:
+        asked.append(request)
+        return Deny("no")
+
+    for version in (OLD, NEW):
+        _, cli = await start(version=version, approver=approver)
+        hook(cli, "1", command="echo x > .git/config")
+        question(cli, "1", command="echo x > .git/config")
+        await said_to_question(cli, "1")
+    assert [request.decision_reason for request in asked] == [
+        "a person must see this: it changes what is run or allowed later"
+    ] * 2
+
+
+async def test_a_desk_needs_its_own_policy() -> None:
+    with pytest.raises(TypeError, match="a desk has a policy of its own"):
+        bridle.connect(transport=MemoryTransport(), approver=Trail())
+
+
 async def test_a_desk_needs_a_gate() -> None:
     with pytest.raises(TypeError, match="would not see every call"):
         bridle.connect(transport=MemoryTransport(), approver=Trail(), policy=bridle.Ungated())

@@ -86,6 +86,20 @@ def test_a_file_that_changes_later_is_not_read_again(tmp_path: Path) -> None:
     assert isinstance(force.judge(Call("Bash", {"command": "ls"})), Denied)
 
 
+def test_a_policy_in_force_is_held_to_the_options_of_the_launch(tmp_path: Path) -> None:
+    force = bridle.in_force("autonomous", spec(tmp_path))
+    bridle.connect(cwd=tmp_path, policy=force, disallowed_tools=["Bash(rm:*)"])
+    assert isinstance(force.judge(Call("Bash", {"command": "rm x"})), Denied)
+    with pytest.raises(TypeError, match="the policy is for"):
+        bridle.connect(cwd=tmp_path.parent, policy=force)
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text('preset = "edits"', "utf-8-sig")
+    assert bridle.load_policy(file).preset == "edits"
+
+
 # --- the ground
 
 

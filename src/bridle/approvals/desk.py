@@ -196,7 +196,7 @@ class Desk:
         self._cancel("process ended", how)
         now = self._approvals.clock.now()
         for approval in self._approvals.unfinished(self.session, self.launch):
-            if approval.status != "pending":
+            if approval.status == "allowed":
                 self._approvals.outcome(approval.id, Outcome("process died", now, how))
 
     def detach(self) -> None:

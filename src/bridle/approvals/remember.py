@@ -120,6 +120,8 @@ class Remembered:
             fold=_fold,
         )
         self._listeners: WeakSet[Listener] = WeakSet()
+        #: In force, and not kept yet.
+        self._fresh: dict[str, RememberedRule] = {}
 
     def tell(self, session: str, folder: str, apply: ApplyRule) -> Listener:
         """From now on `apply` is called for rules that cover the session or its folder, as long as
@@ -130,10 +132,10 @@ class Remembered:
 
     async def always(self, folder: str | None = None) -> list[RememberedRule]:
         """Those for always that are in force; with a folder, those that cover it."""
-        found = [document.value for document in await self._always.list()]
+        found = {document.key: document.value for document in await self._always.list()}
         return [
             rule
-            for rule in found
+            for rule in {**self._fresh, **found}.values()
             if not rule.removed and (folder is None or rule.covers("", folder))
         ]
 
@@ -145,6 +147,9 @@ class Remembered:
     async def remove(self, rule_id: str, by: Person) -> RememberedRule:
         """No longer have a rule for always."""
         only_a_person(by, f"whether rule {rule_id} is forgotten")
+        if fresh := self._fresh.get(rule_id):
+            with suppress(WrongRevision):  # it is just being kept
+                await self._always.create(rule_id, fresh, Durability.POWER)
         found = await self._always.get(rule_id)
         if found is None:
             raise UnknownRule(rule_id)
@@ -172,6 +177,8 @@ class Remembered:
 
     def added(self, rule: RememberedRule) -> None:
         """The decision that has it remembered is stored, so it is in force."""
+        if rule.session is None:
+            self._fresh[rule.id] = rule
         self._apply(rule)
 
     async def keep(self, approval: Approval) -> None:
@@ -181,6 +188,7 @@ class Remembered:
         if rule and rule.session is None:
             with suppress(WrongRevision):  # it is there
                 await self._always.create(rule.id, rule, Durability.POWER)
+            self._fresh.pop(rule.id, None)
 
     def _apply(self, rule: RememberedRule) -> None:
         for listener in list(self._listeners):

@@ -40,7 +40,7 @@ async def open_desk(
 
     def apply(rule: RememberedRule) -> None:
         change = policy.forget if rule.removed else policy.remember
-        change(rule.rule, rule.behavior)
+        change(rule.rule, rule.behavior, f"remembered {rule.id}")
 
     def candidates(request: CanUseTool) -> list[str]:
         call = Call(request.tool_name, request.input)
@@ -59,11 +59,21 @@ async def open_desk(
     )
     for rule in await desk.rules():
         apply(rule)
+    await _leave_behind(approvals, session, desk.launch)
     return desk
+
+
+async def _leave_behind(approvals: Approvals, session: str, launch: str) -> None:
+    """What an earlier run of the agent has asked reaches nobody any more."""
+    for approval in await approvals.list(status="pending", session=session):
+        if approval.launch != launch:
+            approvals.withdraw(approval.id, "process ended", "the agent was started again")
 
 
 async def _pin(approvals: Approvals, policy: InForce, session: str, by: Person | None) -> None:
     """Record who has put the session under this policy, unless it is under it already."""
+    if not isinstance(policy, InForce):
+        raise TypeError(f"a desk needs a policy in force (bridle.in_force), not {policy!r}")
     policies = Policies(approvals.journal, approvals.owners, approvals.clock.now)
     pinned, wanted = await policies.applied(session), policy.policy
     if pinned is None or pinned.digest != wanted.digest:

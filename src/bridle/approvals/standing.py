@@ -141,6 +141,8 @@ def check_rule(approval: Approval, choice: Choice, check: RuleCheck | None) -> N
         return
     if check is None:
         raise InvalidDecision(approval.id, "nothing can be remembered: there is no policy here")
+    if isinstance(remember, Always) and remember.folder and not remember.folder.startswith("/"):
+        raise InvalidDecision(approval.id, f"{remember.folder!r} is no absolute path of a folder")
     if len(remember.rule) > MAX_RULE:
         raise InvalidDecision(approval.id, f"a rule has at most {MAX_RULE} characters")
     check(remember.rule)

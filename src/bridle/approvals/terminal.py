@@ -63,8 +63,8 @@ HELP = """\
   l  later: leave it pending
   ?  this"""
 KEYS = {
-    "tool": "[y]es  [n]o  [a]lways  [e]dit  [?]",
-    "plan": "[y]es  [n]o  [e]dit  [?]",
+    "tool": "[y]es  [n]o  [a]lways  [e]dit  [l]ater  [?]",
+    "plan": "[y]es  [n]o  [e]dit  [l]ater  [?]",
     "question": "[y] answer  [n]o  [?]",
     "elicitation": "[y] answer  [n]o  [?]",
 }
@@ -99,7 +99,7 @@ class Terminal:
             raise ApprovalError("nobody can be asked here: the input is no terminal")
         self._editor = editor
         self._paint = coloured if self._screen.isatty() and "NO_COLOR" not in os.environ else plain
-        self._later: set[str] = set()
+        self._later: dict[str, Approval] = {}
         self._waiting: dict[str, Approval] = {}
         self._came = asyncio.Event()
         self._is_over = False
@@ -109,9 +109,13 @@ class Terminal:
         with self._keyboard.taken():
             async with asyncio.TaskGroup() as tasks:
                 following = tasks.create_task(self._follow())
-                with contextlib.suppress(EOFError, ApprovalsClosed):
+                try:
                     while not self._is_over:
                         await self._next()
+                except EOFError:
+                    self._say("\nnobody is asked here any more: what is pending stays so")
+                except ApprovalsClosed:
+                    pass
                 following.cancel()
 
     async def _follow(self) -> None:
@@ -119,8 +123,9 @@ class Terminal:
             for approval in changes:
                 if approval.status == "pending" and approval.id not in self._later:
                     self._waiting.setdefault(approval.id, approval)
-                else:
+                elif approval.status != "pending":
                     self._waiting.pop(approval.id, None)
+                    self._later.pop(approval.id, None)
             self._came.set()
         self._is_over = True
         self._came.set()
@@ -130,7 +135,7 @@ class Terminal:
             if self._is_over:
                 return
             self._came.clear()
-            await self._came.wait()
+            await (self._put_off() if self._later else self._came.wait())
         approval = await self._approvals.get(next(iter(self._waiting)))
         self._waiting.pop(approval.id, None)
         if approval.status != "pending":
@@ -147,6 +152,20 @@ class Terminal:
             for task in (asking, ending):
                 task.cancel()
             await asyncio.gather(asking, ending, return_exceptions=True)
+
+    async def _put_off(self) -> None:
+        """Wait for something new, or for a key that brings back what was put off."""
+        self._say(f"{len(self._later)} put off: press any key to see it again")
+        tasks = [asyncio.ensure_future(wait) for wait in (self._key(), self._came.wait())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if tasks[0].done():
+                tasks[0].result()
+                self._waiting, self._later = {**self._waiting, **self._later}, {}
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     # --- one approval
 
@@ -169,7 +188,7 @@ class Terminal:
             if choice is None:
                 continue
             if isinstance(choice, str):
-                self._later.add(approval.id)
+                self._later[approval.id] = approval
                 return
             try:
                 await self._approvals.decide(

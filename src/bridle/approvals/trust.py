@@ -6,6 +6,7 @@ Owns the record of that; what a folder brings, and its digest, is found elsewher
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -34,7 +35,7 @@ class Trust(Struct, frozen=True, kw_only=True):
 class TrustedFolders:
     """By the folder's real path: a link to it is the same folder."""
 
-    def __init__(self, journal: Journal, now: Callable[[], float]) -> None:
+    def __init__(self, journal: Journal, now: Callable[[], float] = time.time) -> None:
         self._records = journal.bucket(TRUST, Trust)
         self._now = now
 

@@ -41,13 +41,14 @@ class InForce:
     def explain(self, call: Call) -> str:
         return self._judge.explain(call)
 
-    def remember(self, rule: str, behavior: Behavior = "allow") -> None:
-        """Have this rule from now on; InvalidRule if it is none."""
-        self._put(self._policy.with_rules(parse_rule(rule, behavior, REMEMBERED)))
+    def remember(self, rule: str, behavior: Behavior = "allow", source: str = REMEMBERED) -> None:
+        """Have this rule from now on; InvalidRule if it is none. From one source it is had once."""
+        made = parse_rule(rule, behavior, source)
+        self._put(self._policy.without(made).with_rules(made))
 
-    def forget(self, rule: str, behavior: Behavior = "allow") -> None:
-        """Take a remembered rule back."""
-        self._put(self._policy.without(parse_rule(rule, behavior, REMEMBERED)))
+    def forget(self, rule: str, behavior: Behavior = "allow", source: str = REMEMBERED) -> None:
+        """Take a remembered rule back; one of the same words from another source stays."""
+        self._put(self._policy.without(parse_rule(rule, behavior, source)))
 
     def choose(self, mode: str) -> None:
         """Go on as a person has chosen when they approved a plan. `default` is to be asked, unless
@@ -73,7 +74,8 @@ class InForce:
 
     def apply(self, policy: Policy) -> None:
         """Another policy, from now on. What was remembered is kept."""
-        remembered = [rule for rule in self._policy.rules if rule.source == REMEMBERED]
+        rules = self._policy.rules
+        remembered = [rule for rule in rules if rule.source.startswith(REMEMBERED)]
         self._base = policy
         self._put(policy.with_rules(*remembered))
 

@@ -80,6 +80,8 @@ class PathPattern:
             raise InvalidRule(text, "the path is empty")
         if text.startswith("!"):
             raise InvalidRule(text, "a path can't be negated")
+        if re.search(r"\{[^}]*,[^}]*\}", text):
+            raise InvalidRule(text, "braces mean nothing in a path: write a rule for each")
         self.text = text
         self._base, rest = _based(text)
         rest = f"{rest}**" if rest.endswith("/") else rest

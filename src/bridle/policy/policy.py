@@ -45,6 +45,11 @@ class Policy:
     ) -> None:
         if preset not in NAMES:
             raise InvalidPolicy("policy", None, f"no preset {preset!r}: use {', '.join(NAMES)}")
+        rules = tuple(rules)
+        if not all(isinstance(rule, Rule) for rule in rules):
+            raise InvalidPolicy(
+                "policy", None, "rules are made by parse_rule; texts go to allow=[…]"
+            )
         self.preset: Preset = preset
         self.has_guard = has_guard
         #: The files that it was read from.
@@ -55,6 +60,9 @@ class Policy:
             *_parsed("ask", ask),
             *_parsed("allow", allow),
         )
+
+    def __repr__(self) -> str:
+        return f"<Policy {self.preset}, {len(self.rules)} rules, {self.digest[:12]}>"
 
     def with_rules(self, *rules: Rule) -> Policy:
         """The same with more rules."""

@@ -83,6 +83,8 @@ def parse_rule(text: str, behavior: Behavior, source: str = "") -> Rule:
     """Read a rule; InvalidRule says what is wrong with it."""
     if not isinstance(text, str):
         raise InvalidRule(repr(text), "a rule is text")
+    if behavior not in ("allow", "ask", "deny"):
+        raise InvalidRule(text, f"it can allow, ask or deny, not {behavior!r}")
     found = _RULE.fullmatch(text)
     if not found:
         raise InvalidRule(text, "write Tool or Tool(what)")
@@ -103,11 +105,22 @@ def _check_tool(text: str, tool: str, content: str | None) -> None:
         return
     if tool.endswith("*"):
         raise InvalidRule(text, "only the names of MCP tools may end with `*`")
-    near = {known.lower(): known for known in KNOWN}.get(tool.lower())
+    near = {known.lower(): known for known in KNOWN}.get(tool.lower()) or _mistyped(tool)
     if near and near != tool:
         raise InvalidRule(text, f"the tool is called {near}")
     if content is not None and not content.strip():
         raise InvalidRule(text, f"nothing is in the parentheses; write {tool} for the whole tool")
+
+
+def _mistyped(tool: str) -> str | None:
+    """The known tool that this one is but for a letter too few or two that changed places."""
+    if tool in KNOWN:
+        return None
+    for known in KNOWN:
+        cut = {known[:at] + known[at + 1 :] for at in range(len(known))}
+        if len(tool) > 2 and (tool in cut or sorted(tool) == sorted(known)):
+            return known
+    return None
 
 
 def _pattern(text: str, tool: str, content: str) -> Pattern:

@@ -186,9 +186,6 @@ class Script:
     def is_reading(self) -> bool:
         return bool(self.programs) and all(map(self.reads, self.programs))
 
-    def first_name(self) -> str:
-        return self.programs[0].name if self.programs else ""
-
     def notes(self) -> tuple[str, ...]:
         """What whoever is asked should know."""
         seen = dict.fromkeys(program.name for program in self.every)

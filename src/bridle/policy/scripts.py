@@ -192,7 +192,7 @@ class _Allowing:
         if not script.unclear and not script.changes and not (why := self._why()):
             return self._allowed()
         if self._is_denied():
-            return by_preset("deny", self._preset, "command", script.first_name() or SHELL)
+            return by_preset("deny", self._preset, "command", self._culprit())
         reason = script.unclear or script.changes
         if reason:
             return Asked(f"the command can't be judged: {reason}", notes=script.notes())
@@ -218,6 +218,17 @@ class _Allowing:
             return f"no rule speaks of it, and {self._preset} asks about commands"
         return ""
 
+    def _culprit(self) -> str:
+        """What of it is not allowed, in a word."""
+        script = self._script
+        for program in script.programs:
+            if not self._may_run(program):
+                return program.name
+        if script.unclear or script.changes:
+            return script.unclear or script.changes
+        written = (r.target.value for r in script.redirects if not self._may_open(r))
+        return f"writing {next(written, None) or 'a file that is not known'}"
+
     def _may_run(self, program: Program) -> bool:
         reads = self._table["reading command"] == "allow" and self._script.reads(program)
         if reads and not self._judge.strays(self._script, program):
@@ -230,6 +241,8 @@ class _Allowing:
             # One that names the inner program as well speaks of it too.
             if not program.inner or pattern.fixed > program.reach > 0:
                 return True
+            if program.is_odd:
+                return False
         is_free = program.is_clear or (
             program.name in MOVES and not self._judge.strays(self._script, program)
         )
@@ -251,7 +264,8 @@ class _Allowing:
     def _is_denied(self) -> bool:
         """Whether the preset says no to what no rule allows."""
         script = self._script
-        if self._table["command"] == "deny" and not script.is_reading():
+        is_known = not script.unclear and not script.changes and script.is_reading()
+        if self._table["command"] == "deny" and not is_known:
             return True
         return self._table["edit"] == "deny" and any(
             redirect.writes and not self._may_open(redirect) for redirect in script.redirects

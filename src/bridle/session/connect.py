@@ -23,12 +23,12 @@ from ..protocol.requests import Agent, Initialize
 from ..protocol.unknown import Unknown
 from .commit import Commit, at_once
 from .desk import Approver, Desk, PlainDesk
-from .folder import Survey, kept_out, survey
+from .folder import Survey, kept_out, survey_of
 from .gate import Gate
 from .hooks import Hooks
 from .mailbox import UNREAD_BYTES
 from .options import REQUEST_SECONDS, SessionOptions
-from .policies import PolicyLike, Ungated, in_force
+from .policies import PolicyLike, Ungated, fit, in_force
 from .responder import DialogHandler, Elicitor, Handlers
 from .session import Session
 from .tools import Tools, ToolServers
@@ -49,7 +49,7 @@ class ConnectOptions(LaunchOptions, total=False):
     """The keywords of `connect`, for `run`."""
 
     approver: Approver | Desk | None
-    policy: PolicyLike
+    policy: PolicyLike | None
     trust: Survey | None
     hooks: Hooks | None
     tools: Tools
@@ -107,7 +107,7 @@ class Connecting:
 def connect(
     *,
     approver: Approver | Desk | None = None,
-    policy: PolicyLike = "ask",
+    policy: PolicyLike | None = None,
     trust: Survey | None = None,
     hooks: Hooks | None = None,
     tools: Tools = (),
@@ -149,7 +149,7 @@ def connect(
 
 def _launch(
     options: Mapping[str, Any],
-    policy: PolicyLike,
+    policy: PolicyLike | None,
     approver: Approver | Desk | None,
     trust: Survey | None,
     transport: Transport | None,
@@ -172,10 +172,16 @@ def _handlers(
     return Handlers(_asked(approver, gate), seen, servers, elicit, dialog, gate)
 
 
-def _gate(policy: PolicyLike, spec: LaunchSpec, approver: Approver | Desk | None) -> Gate | None:
+def _gate(
+    policy: PolicyLike | None, spec: LaunchSpec, approver: Approver | Desk | None
+) -> Gate | None:
     if isinstance(policy, Ungated):
         return None
-    force = policy if isinstance(policy, InForce) else in_force(policy, spec)
+    if policy is None and isinstance(approver, Desk):
+        raise TypeError("a desk has a policy of its own: give that one as `policy`, too")
+    force = policy if isinstance(policy, InForce) else in_force(policy or "ask", spec)
+    if isinstance(policy, InForce):
+        fit(policy, spec)
     return Gate(force, approver if isinstance(approver, Desk) else PlainDesk(approver))
 
 
@@ -203,13 +209,12 @@ def _launched(
         # So that whoever approves the plan may choose how to go on. The gate sees all calls then.
         spec = msgspec.structs.replace(spec, allow_dangerously_skip_permissions=True)
     _check_extra(spec)
-    if spec.setting_sources is not None:
-        return spec, None
-    found = survey(spec.cwd or ".")
-    if trust and found.is_same(trust):
+    found = survey_of(spec.cwd or ".")
+    # What it denies, or wants asked, holds whoever trusts it: old CLIs hold to none of that.
+    gate.policy.add_rules(found.rules)
+    if spec.setting_sources is not None or (trust and found.is_same(trust)):
         return spec, None
     # Also if it brings nothing: what comes there later would be in force at once.
-    gate.policy.add_rules(found.rules)
     if not found.brings:
         return kept_out(spec, found), None
     _log.warning(

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from msgspec.structs import replace
+
 from ..policy.verdicts import Allowed, Asked, Denied
 from ..protocol.control import CanUseTool
 from ..protocol.permissions import Decision, Deny
@@ -63,9 +65,13 @@ class PlainDesk:
     def ask(
         self,
         request: CanUseTool,
-        verdict: Asked,  # noqa: ARG002 - a function is told what the CLI asks, and no more
+        verdict: Asked,
     ) -> Decision | Awaitable[Decision]:
-        return self._approver(request) if self._approver else Deny(NO_APPROVER)
+        if self._approver is None:
+            return Deny(NO_APPROVER)
+        if verdict.guard or not request.decision_reason:
+            request = replace(request, decision_reason=verdict.because)
+        return self._approver(request)
 
     def delivered(self, tool_use_id: str) -> None:
         pass

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..errors import InvalidPolicy
+from ..errors import InvalidLaunch, InvalidPolicy
 from ..policy.files import parse_settings
 from ..policy.rules import Rule
 from ..process.spec import LaunchSpec
@@ -66,6 +66,13 @@ class Survey(Struct, frozen=True):
 
 def survey(folder: str | os.PathLike[str] = ".") -> Survey:
     """Look at what this folder, and those above it, would bring. Nothing of it is run."""
+    if not Path(folder).is_dir():
+        raise InvalidLaunch(f"{folder} is no folder")
+    return survey_of(folder)
+
+
+def survey_of(folder: str | os.PathLike[str]) -> Survey:
+    """The same; a folder that is not there brings nothing, and its launch will say so."""
     real = Path(folder).resolve()
     digest = hashlib.sha256()
     brings: list[Brought] = []
@@ -155,7 +162,9 @@ def _of_settings(file: Path) -> list[Brought]:
 def _servers(file: Path) -> list[str]:
     config = _json(file)
     servers = config.get("mcpServers") if isinstance(config, dict) else None
-    return [str(name) for name in servers] if isinstance(servers, dict) else ["can't be read"]
+    if not isinstance(servers, dict):
+        return ["can't be read"]
+    return [f"{name} {_words(server)}" for name, server in servers.items()]
 
 
 def _json(file: Path) -> Any:

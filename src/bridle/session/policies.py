@@ -28,12 +28,12 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
     settings files (JSON). It is read now, and not again."""
     file = Path(path).absolute()
     try:
-        text = file.read_text()
+        text = file.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidPolicy(str(path), None, f"it can't be read: {error}") from error
     if file.suffix == ".json":
         return Policy(rules=parse_settings(text, str(file)), files=[str(file)])
-    return parse_policy(text, str(file), lambda included: Path(included).read_text())
+    return parse_policy(text, str(file), lambda included: Path(included).read_text("utf-8-sig"))
 
 
 def in_force(given: str | os.PathLike[str] | Policy, spec: LaunchSpec) -> InForce:
@@ -51,6 +51,15 @@ def in_force(given: str | os.PathLike[str] | Policy, spec: LaunchSpec) -> InForc
         guarded=policy.files,
     )
     return InForce(policy, ground)
+
+
+def fit(policy: InForce, spec: LaunchSpec) -> None:
+    """Hold a policy that is in force already to the options of a launch."""
+    if spec.cwd is not None and str(Path(spec.cwd).absolute()) != policy.ground.folder:
+        raise TypeError(f"the policy is for {policy.ground.folder}, the session for {spec.cwd}")
+    known = {(rule.behavior, rule.text) for rule in policy.policy.rules}
+    options = _options(spec)
+    policy.add_rules(rule for rule in options if (rule.behavior, rule.text) not in known)
 
 
 def _named(given: str | os.PathLike[str]) -> Policy:

@@ -45,6 +45,8 @@ class Program(Struct, frozen=True):
     is_clear: bool = False
     reach: int = 0
     repeats: bool = False
+    #: Whether only a rule that reaches so far allows it at all.
+    is_odd: bool = False
 
     @property
     def name(self) -> str:
@@ -320,4 +322,4 @@ def _git(argv: Argv, words: tuple[Word, ...]) -> Program:
         return Program(argv, words)
     inner = Program((argv[0], *argv[at:]), (words[0], *words[at:]))
     # With options that may change what is run, a rule must name these to allow it.
-    return Program(argv, words, (inner,), is_clear=not reach, reach=reach)
+    return Program(argv, words, (inner,), is_clear=not reach, reach=reach, is_odd=bool(reach))

@@ -115,6 +115,8 @@ class Reader(WordReader):
         found = _BLANKS.match(self.text, self.at)
         if found:
             self.at = found.end()
+            if self.at == len(self.text) and self.text.endswith("\\\n"):
+                raise Unclear("a backslash at the end")
         if self.peek() == "#":
             if self.depth:
                 raise Unclear("a comment inside of a substitution")
