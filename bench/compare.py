@@ -208,8 +208,8 @@ How it is pinned decides about the rows that time answers. With a core each, or 
 the waking of cores hides most of the difference: approvals were then some 1.5 to 2x, and the p99
 beside a stream 0.7x to 1.1x (a core each) and about 2x (not pinned) when that was tried.
 
-In the rows with approvals Bridle reads and judges each command by its policy before it asks; the SDK has
-no policy and only asks. (Without one, by `policy=bridle.Ungated()`, Bridle's were 30.4 and 22.8 µs.)
+In the rows with approvals Bridle reads and judges each command by its policy before it asks; the
+SDK has no policy and only asks. (Before Bridle had one, these rows were 30.4 and 22.8 µs.)
 
 {table(found)}
 """
