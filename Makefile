@@ -32,7 +32,7 @@ $(VENV)/.node: $(READY)
 up: $(VENV)/.node ## a demo turn: a real CLI, a scripted model, one approval
 	@$(BIN)/python -m bridle.testing.demo
 
-test: $(VENV)/.node ## unit, property and end-to-end tests (budget: 9 minutes on CI)
+test: $(VENV)/.node ## unit, property and end-to-end tests (budget: 11 minutes on CI)
 	@echo "Running the tests (bridle.protocol must keep 100% branch coverage)…"
 	@$(BIN)/pytest tests --ignore=tests/conformance --ignore=$(PROPERTIES) \
 	  --ignore=$(SHELLS) -n 2 -q --cov --cov-fail-under=100

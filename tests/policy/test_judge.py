@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridle.policy import PRESETS, Allowed, Asked, Call, Denied, Ground, Policy, suggest
+from tests.conftest import ON_CI
 
 from .grounds import GROUND, JUDGES, POLICIES, bash, real_ground, told
 
@@ -307,6 +308,7 @@ _BASH = st.builds(bash, _SCRIPTS)
 
 
 @given(_CALLS, st.sampled_from(sorted(POLICIES)))
+@settings(max_examples=3_000 if ON_CI else 200)
 def test_no_call_raises(call: Call, policy: str) -> None:
     judge = JUDGES[policy]
     assert told(judge.judge(call)) in ("allow", "ask", "deny", "guard")
@@ -345,6 +347,7 @@ _ORDER = {"allow": 0, "ask": 1, "guard": 1, "deny": 2}
 
 
 @given(_CALLS | _BASH, _PRESETS, _LISTS, _LISTS, _LISTS, _RULES)
+@settings(max_examples=3_000 if ON_CI else 200)
 def test_one_more_denial_never_loosens_anything(
     call: Call, preset: Any, allow: list[str], ask: list[str], deny: list[str], more: str
 ) -> None:
@@ -354,6 +357,7 @@ def test_one_more_denial_never_loosens_anything(
 
 
 @given(_CALLS | _BASH, _PRESETS, _LISTS, _LISTS, _LISTS, _RULES)
+@settings(max_examples=3_000 if ON_CI else 200)
 def test_one_more_allowance_opens_no_denial_of_a_rule_and_no_guard(
     call: Call, preset: Any, allow: list[str], ask: list[str], deny: list[str], more: str
 ) -> None:
@@ -461,7 +465,7 @@ def check_addition(good: str, way: str, more: str) -> None:
 
 
 @given(_GOOD, _WAYS, _MORE)
-@settings(max_examples=1500)
+@settings(max_examples=5_000 if ON_CI else 1_500)
 def test_what_is_added_to_an_allowed_command_must_be_allowed_by_itself(
     good: str, way: str, more: str
 ) -> None:
@@ -469,7 +473,7 @@ def test_what_is_added_to_an_allowed_command_must_be_allowed_by_itself(
 
 
 @given(_GOOD, _PLAIN_WAYS, _SCRIPTS)
-@settings(max_examples=500)
+@settings(max_examples=5_000 if ON_CI else 500)
 def test_any_text_behind_an_allowed_command_must_be_allowed_by_itself(
     good: str, way: str, more: str
 ) -> None:

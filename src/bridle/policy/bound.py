@@ -33,6 +33,7 @@ class BoundRules:
         for rule in self._paths:
             if rule.tool in ("Read", "Edit"):
                 self._hidden[rule.behavior].append(rule)
+        self._behaviors = {rule.behavior for rule in self._rules}
         self._exact: dict[tuple[Behavior, str], Rule] = {}
         self._named: dict[tuple[Behavior, str], list[CommandRule]] = {}
         self._unnamed: dict[Behavior, list[CommandRule]] = {"allow": [], "ask": [], "deny": []}
@@ -60,6 +61,10 @@ class BoundRules:
 
     def path(self, rule: Rule) -> BoundPattern:
         return self._paths[rule]
+
+    def has(self, behavior: Behavior) -> bool:
+        """Whether there is any rule that does this."""
+        return behavior in self._behaviors
 
     def whole(self, behavior: Behavior, tool: str) -> Rule | None:
         """A rule for all calls of a tool."""

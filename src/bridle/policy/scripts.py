@@ -56,6 +56,8 @@ class ScriptJudge:
         return None
 
     def _surely(self, behavior: Behavior, script: Script) -> Rule | None:
+        if not self._rules.has(behavior):
+            return None
         if exact := self._rules.exact(behavior, script.text):
             return exact
         for program in script.every:
@@ -67,6 +69,8 @@ class ScriptJudge:
 
     def _perhaps(self, behavior: Behavior, script: Script) -> Rule | None:
         """A rule that may speak of what is not known."""
+        if not self._rules.has(behavior):
+            return None
         hidden = self._rules.hidden(behavior)
         if script.has_unknown:
             if found := self._doubted(behavior, script):
@@ -104,6 +108,8 @@ class ScriptJudge:
 
     def _touched(self, behavior: Behavior, script: Script) -> Rule | None:
         """A rule for files that speaks of one which the script names, or writes by redirection."""
+        if not self._rules.has(behavior):
+            return None
         for rule in self._rules.hidden(behavior):
             named = script.places() if rule.tool == "Read" else script.changed()
             if named and any(map(self._rules.path(rule).matches_either, named)):
