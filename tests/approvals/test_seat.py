@@ -282,3 +282,12 @@ async def test_what_an_earlier_run_has_asked_is_no_longer_pending(approvals: App
 async def test_a_desk_needs_a_policy_that_is_in_force(approvals: Approvals) -> None:
     with pytest.raises(TypeError, match="in_force"):
         await open_desk(approvals, Policy(), session="s", by=ADA)  # type: ignore[arg-type]
+
+
+async def test_the_policy_of_a_run_that_has_ended_is_let_go(approvals: Approvals) -> None:
+    first = await open_desk(approvals, force(), session="s", by=ADA)
+    later = await open_desk(approvals, force(), session="s")
+    first.ended("gone")
+    assert "s" in approvals.judges
+    later.ended("gone")
+    assert approvals.judges == {}

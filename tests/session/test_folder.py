@@ -212,3 +212,18 @@ def test_words_that_would_go_round_the_gate_are_refused(tmp_path: Path, word: st
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(bridle.errors.InvalidLaunch, match="no folder"):
         survey(tmp_path / "typo")
+
+
+def test_a_folder_above_that_may_not_be_looked_at_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "app/.claude/settings.json", {"hooks": {}})
+    closed, exists = tmp_path / ".claude", Path.exists
+
+    def looked_at(path: Path) -> bool:
+        if path.is_relative_to(closed):
+            raise PermissionError(13, "Permission denied", str(path))
+        return exists(path)
+
+    monkeypatch.setattr(Path, "exists", looked_at)
+    assert brings(tmp_path / "app") == ["hooks"]

@@ -60,6 +60,7 @@ class Desk:
     ) -> None:
         if judge:
             approvals.judges[session] = judge
+        self._judge = judge
         self._approvals = approvals
         self._lineage = lineage
         self._folder = folder
@@ -198,6 +199,9 @@ class Desk:
         for approval in self._approvals.unfinished(self.session, self.launch):
             if approval.status == "allowed":
                 self._approvals.outcome(approval.id, Outcome("process died", now, how))
+        judges = self._approvals.judges
+        if judges.get(self.session) is self._judge:  # and not that of a later run
+            judges.pop(self.session, None)
 
     def detach(self) -> None:
         """We go, and the agent stays: from now on a cancelled `ask` leaves its approval pending."""

@@ -104,9 +104,9 @@ def kept_out(spec: LaunchSpec, found: Survey) -> LaunchSpec:
 
 def _of_folder(folder: Path) -> Iterator[tuple[Path, list[Brought]]]:
     for name in _SETTINGS:
-        if (file := folder / name).exists():
+        if _is_there(file := folder / name):
             yield file, _of_settings(file)
-    if (file := folder / ".mcp.json").exists():
+    if _is_there(file := folder / ".mcp.json"):
         yield file, [Brought("MCP servers", str(file), ", ".join(_servers(file)))]
     for name in _FOLDERS:
         files = _files(folder / ".claude" / name)
@@ -114,6 +114,14 @@ def _of_folder(folder: Path) -> Iterator[tuple[Path, list[Brought]]]:
             yield file, [Brought(name, str(file))]
         if len(files) > MAX_FILES:
             yield folder, [Brought(TOO_MUCH, str(folder / ".claude" / name))]
+
+
+def _is_there(path: Path) -> bool:
+    """What we may not look at, the CLI may not either: it is the same user."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def _files(folder: Path) -> list[Path]:
@@ -206,6 +214,6 @@ def _in_repository(folder: Path) -> Sequence[Path]:
     for above in (folder, *folder.parents):
         if above not in folders:
             folders.append(above)
-        if (above / ".git").exists():
+        if _is_there(above / ".git"):
             return folders
     return [folder]
