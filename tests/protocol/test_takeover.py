@@ -316,3 +316,67 @@ def test_what_is_not_a_saved_connection_is_refused(what: str) -> None:
 
 def test_the_same_state_without_the_change_is_restored() -> None:
     assert "ask-1" in Connection.restore(changed(), nonce="n").pending
+
+
+# --- the past of another controller, line by line
+
+
+def test_what_another_has_answered_is_no_longer_pending_and_can_not_be_answered_again() -> None:
+    first, second = connect(), connect()
+    for connection in (first, second):
+        connection.receive(line(can_use_tool("1")) + line(can_use_tool("2")))
+    found = second.recall(first.answer("1", Allow()))
+    assert isinstance(found, RequestReceived)
+    assert found.request_id == "1"
+    assert list(second.pending) == ["2"]
+    with pytest.raises(AlreadyAnswered):
+        second.answer("1", Deny("no"))
+    only(second.receive(line(can_use_tool("1"))), LineIgnored)
+
+
+def test_what_another_has_failed_is_settled_as_well() -> None:
+    first, second = connect(), connect()
+    for connection in (first, second):
+        connection.receive(line(can_use_tool("1")))
+    second.recall(first.fail("1", "no"))
+    assert not second.pending
+
+
+def test_an_answer_to_what_is_not_pending_is_recalled_as_nothing() -> None:
+    assert connect().recall(line(success("9", {}))) is None
+
+
+def test_an_answer_to_what_another_has_asked_is_understood() -> None:
+    first, second = connect(), connect()
+    request_id, asking = first.request(SetModel("opus"))
+    assert isinstance(second.recall(asking), SetModel)
+    only(second.receive(line(success(request_id, {}))), ResponseReceived)
+
+
+def test_a_request_that_another_has_cancelled_is_answered_too_late() -> None:
+    first, second = connect(version="2.1.325"), connect()
+    request_id, asking = first.request(SetModel("opus"))
+    second.recall(asking)
+    cancelling = first.cancel(request_id)
+    assert second.recall(cancelling) is None
+    assert second.recall(cancelling) is None
+    only(second.receive(line(success(request_id, {}))), LineIgnored)
+    assert second.counters.late_responses == 1
+
+
+def test_a_prompt_of_another_is_recalled_as_nothing() -> None:
+    assert connect().recall(connect().prompt("go", uuid="u")) is None
+
+
+def test_what_no_controller_of_ours_would_write_is_not_recalled() -> None:
+    with pytest.raises(InvalidState, match="not a line that Bridle writes"):
+        connect().recall(b'{"type":"nonsense"}\n')
+
+
+def test_reading_goes_on_at_the_byte_that_was_reached() -> None:
+    connection = connect()
+    connection.receive(line(assistant(text())) + b'{"half')
+    connection.go_on_at(1000)
+    whole = line(assistant(text()))
+    only(connection.receive(whole), MessageReceived)
+    assert connection.consumed == 1000 + len(whole)

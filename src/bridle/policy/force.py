@@ -72,6 +72,11 @@ class InForce:
         self._ground = msgspec.structs.replace(self._ground, also=also)
         self._put(self._policy)
 
+    def go_on(self, preset: Preset, folders: Iterable[str]) -> None:
+        """As it was before a restart: what people have chosen since its start still holds."""
+        self._ground = msgspec.structs.replace(self._ground, also=tuple(folders))
+        self._put(self._policy.with_preset(preset))
+
     def apply(self, policy: Policy) -> None:
         """Another policy, from now on. What was remembered is kept."""
         rules = self._policy.rules

@@ -22,10 +22,7 @@ from .careful import Malformed, Reading, UnreadableRequest, read_line, read_syst
 from .codec import (
     DECODE_ERRORS,
     PLAIN_TYPES,
-    UNWRITABLE,
     SystemHead,
-    check,
-    encode_line,
     line_decoder,
 )
 from .content import unknown_parts
@@ -38,8 +35,6 @@ from .control import (
     ControlResponseLine,
     ControlSuccess,
     Priority,
-    Prompt,
-    PromptContent,
 )
 from .events import (
     Asked,
@@ -57,7 +52,7 @@ from .events import (
 from .framing import DEFAULT_LIMIT, LineSplitter, Oversize, Unfinished
 from .inbound import Fate, InboundRequests
 from .messages import Message
-from .outbound import OutboundRequests, subtype_of
+from .outbound import Answering, Asking, OutboundRequests, prompt_line, read_written, subtype_of
 from .requests import OutboundRequest
 from .system import Init
 from .unknown import Unknown
@@ -296,22 +291,31 @@ class Connection:
     ) -> bytes:
         """The line that gives the CLI a user message."""
         self._check_open("a prompt")
-        if not content or not isinstance(content, str | list):
-            raise InvalidRequest("user", "a prompt is text, or a list of content blocks")
-        try:
-            prompt = Prompt(
-                PromptContent(content), uuid=uuid, priority=priority, should_query=should_query
-            )
-            check(prompt)
-            return encode_line(prompt)
-        except UNWRITABLE as error:
-            raise InvalidRequest("user", str(error)) from error
+        return prompt_line(content, uuid=uuid, priority=priority, should_query=should_query)
 
     def _check_open(self, what: str) -> None:
         if self._ended:
             raise ConnectionEnded(f"{what} after the end of the CLI's output")
 
     # --- taking over
+
+    def recall(self, line: bytes) -> Asked | OutboundRequest | None:
+        """A line that an earlier controller of the same process has written. Gives the request of
+        the CLI that it answers, or the one of ours that it is, if it is either."""
+        written = read_written(line)
+        match written:
+            case Answering(request_id=request_id):
+                return self._inbound.recall(request_id)
+            case ControlCancelLine(request_id=request_id):
+                self._outbound.recall_cancel(request_id)
+            case Asking(request_id=request_id, request=request):
+                self._outbound.recall(request_id, request)
+                return request
+        return None
+
+    def go_on_at(self, offset: int) -> None:
+        """What the CLI wrote up to here is known: the next bytes that come are those behind it."""
+        self._splitter = LineSplitter(self._splitter.limit, consumed=offset)
 
     def save(self) -> bytes:
         """The whole state, for a later controller of the same CLI process."""

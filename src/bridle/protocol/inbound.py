@@ -78,6 +78,13 @@ class InboundRequests:
 
     # --- what we say
 
+    def recall(self, request_id: str) -> Asked | None:
+        """It was answered before our time."""
+        event = self._pending.pop(request_id, None)
+        if event:
+            self.fates.remember(request_id, "answered")
+        return event
+
     def answer(self, request_id: str, answer: Answer) -> bytes:
         event = self._waiting(request_id)
         if answer == ALLOW and _is_permission(event):

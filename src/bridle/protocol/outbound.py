@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import TypeAlias
 
 import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
-from ..errors import InvalidRequest, NotPending
+from ..errors import InvalidRequest, InvalidState, NotPending
 from .answers import ANSWER_OF, Done
+from .blocks import KnownBlock
 from .codec import DECODE_ERRORS, UNWRITABLE, check, encode_line
-from .control import ControlCancelLine, ControlFailure, ControlSuccess
+from .control import (
+    ControlCancelLine,
+    ControlFailure,
+    ControlSuccess,
+    Priority,
+    Prompt,
+    PromptContent,
+)
 from .events import Counters, Failure, LineIgnored, ResponseReceived, Success
 from .remembered import Remembered
 from .requests import OutboundRequest
@@ -57,6 +67,14 @@ class OutboundRequests:
         self._asked[request_id] = checked
         return request_id, line
 
+    def recall(self, request_id: str, request: OutboundRequest) -> None:
+        """It was asked before our time."""
+        self._asked[request_id] = request
+
+    def recall_cancel(self, request_id: str) -> None:
+        if self._asked.pop(request_id, None):
+            self.cancelled.remember(request_id, None)
+
     def cancel(self, request_id: str) -> bytes:
         if self._asked.pop(request_id, None) is None:
             raise NotPending(request_id)
@@ -89,6 +107,65 @@ class OutboundRequests:
             self._counters.strays += 1
             why = f"a response to {request_id}, which we never asked"
         return LineIgnored(why, raw)
+
+
+class Asking(Struct, tag_field="type", tag="control_request"):
+    """A request of ours, on the wire."""
+
+    request_id: str
+    request: OutboundRequest
+
+
+class _Answered(Struct):
+    request_id: str
+
+
+class Answering(Struct, tag_field="type", tag="control_response"):
+    """An answer of ours, on the wire: to what, and nothing of what it says."""
+
+    response: _Answered
+
+    @property
+    def request_id(self) -> str:
+        return self.response.request_id
+
+
+class Prompting(Struct, tag_field="type", tag="user"):
+    """A prompt, on the wire."""
+
+    uuid: str | None = None
+
+
+Written: TypeAlias = Asking | Answering | Prompting | ControlCancelLine
+
+
+def read_written(line: bytes) -> Written:
+    """A line that a controller wrote; InvalidState for what none of ours would write."""
+    try:
+        written: Written = msgspec.json.decode(line, type=Written)
+    except DECODE_ERRORS as error:
+        raise InvalidState(f"not a line that Bridle writes: {error}") from error
+    return written
+
+
+def prompt_line(
+    content: str | list[KnownBlock],
+    *,
+    uuid: str | UnsetType = UNSET,
+    priority: Priority | UnsetType = UNSET,
+    should_query: bool | UnsetType = UNSET,
+) -> bytes:
+    """The line that gives a CLI a user message."""
+    if not content or not isinstance(content, str | list):
+        raise InvalidRequest("user", "a prompt is text, or a list of content blocks")
+    try:
+        prompt = Prompt(
+            PromptContent(content), uuid=uuid, priority=priority, should_query=should_query
+        )
+        check(prompt)
+        return encode_line(prompt)
+    except UNWRITABLE as error:
+        raise InvalidRequest("user", str(error)) from error
 
 
 def subtype_of(request: OutboundRequest) -> str:

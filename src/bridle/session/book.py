@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 from weakref import WeakSet, ref
 
+from msgspec import Struct
+
 from ..errors import PromptCancelled, TurnFailed
 from ..protocol.content import session_id_of
 from ..protocol.events import MessageReceived
@@ -57,6 +59,17 @@ class Watcher(Protocol):
     def turn_ended(self) -> None: ...
 
     def told_mode(self, mode: str) -> None: ...
+
+
+class SavedBook(Struct):
+    """What a later controller of the same CLI must know of its turns."""
+
+    waiting: list[str]
+    joined: list[str]
+    is_running: bool
+    session_id: str | None
+    permission_mode: str | None
+    complaint: str = ""
 
 
 #: Weak: what nobody can read any more is not kept for them.
@@ -108,6 +121,31 @@ class TurnBook:
 
         self.special[User], self.special[Result] = user, result
         self._watcher = watcher
+
+    # --- taking over
+
+    def save(self) -> SavedBook:
+        return SavedBook(
+            list(self._waiting),
+            list(self._joined),
+            self._is_running,
+            self.session_id,
+            self.permission_mode,
+            self.complaint,
+        )
+
+    def restore(self, saved: SavedBook) -> None:
+        """Go on with another's turns. Nobody reads them any more; their ends are known for it."""
+        for uuid in saved.waiting:
+            self.open(uuid)
+        self._joined = [uuid for uuid in saved.joined if uuid in self._waiting]
+        self._is_running = saved.is_running
+        self.session_id, self.complaint = saved.session_id, saved.complaint
+        self.permission_mode = saved.permission_mode
+
+    @property
+    def is_running(self) -> bool:
+        return self._is_running
 
     @property
     def is_busy(self) -> bool:

@@ -21,7 +21,7 @@ from ..protocol.blocks import KnownBlock
 from ..protocol.messages import Message, Result
 from ..protocol.requests import Agent, Initialize
 from ..protocol.unknown import Unknown
-from .commit import Commit, at_once
+from .commit import Commit, Seams, at_once
 from .desk import Approver, Desk, PlainDesk
 from .folder import Survey, kept_out, survey_of
 from .gate import Gate
@@ -90,7 +90,7 @@ class Connecting:
         if self._log is not None:
             self._options.log = WireLog(self._log)
         session = self._session = Session(
-            self._transport, self._handlers, self._options, self._commit
+            self._transport, self._handlers, self._options, Seams(self._commit)
         )
         try:
             await session.start()

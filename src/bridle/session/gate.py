@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from ..policy.force import InForce
+from ..policy.presets import Preset
 from ..policy.suggest import text_of
 from ..policy.tools import PLAN, QUESTION
 from ..policy.verdicts import Allowed, Asked, Call, Denied
@@ -39,6 +40,7 @@ from ..protocol.permissions import (
 from .desk import Desk
 from .hooks import GATE_ID
 from .plans import Plans
+from .recall import hook_decision, question_decision
 
 #: More calls than this are not under way in one agent.
 MAX_CALLS = 10_000
@@ -65,11 +67,23 @@ class _Seen(Struct):
     decision: Decision | None = None
     was_asked: bool = False
 
+    @property
+    def has_run(self) -> bool:
+        """Whether it has, now that there is a result."""
+        return isinstance(self.decision, Allow) or (self.decision is None and self.is_allowed)
+
     def is_about(self, request: CanUseTool) -> bool:
         """Whether the decision is about this very request, and not about one with its id alone."""
         changed = None if isinstance(self.decision, Deny | None) else self.decision.updated_input
         same_input = request.input in (self.call.input, changed)
         return request.tool_name == self.call.tool and same_input
+
+
+class SavedGate(Struct):
+    """What people have said since the start, beside rules: how to go on, and where."""
+
+    preset: Preset
+    folders: tuple[str, ...]
 
 
 class Gate:
@@ -95,6 +109,45 @@ class Gate:
         """The CLI is known now; so is how to interrupt it, and whom to tell of its mode."""
         self._waits_in_hook = capabilities.does("hook ask is always asked") != "yes"
         self._end_turn, self._confirm_mode = end_turn, confirm_mode
+
+    # --- taking over
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call is under way."""
+        return not self._seen
+
+    def save(self) -> SavedGate:
+        return SavedGate(self.policy.policy.preset, self.policy.ground.also)
+
+    def restore(self, saved: SavedGate) -> None:
+        self.policy.go_on(saved.preset, saved.folders)
+
+    def recall(self, request: InboundRequest, line: bytes) -> None:
+        """What an earlier controller answered: what it decided about a call holds on."""
+        match request:
+            case HookCallback(callback_id=id_, input=PreToolUse() as event) if id_ == GATE_ID:
+                self._recall_hook(event, *hook_decision(line))
+            case CanUseTool(tool_use_id=str(tool_use_id)):
+                decision, call = question_decision(line), Call(request.tool_name, request.input)
+                seen = self._seen.get(tool_use_id) or self._remember(request, _Seen(call))
+                seen.decision = self._applied(decision) if isinstance(decision, Allow) else decision
+                seen.was_asked = True
+                self._tell(self._desk.delivered, tool_use_id)
+                self._plans.chose(decision, request)
+
+    def _recall_hook(self, event: PreToolUse, decided: str, reason: str) -> None:
+        if not event.tool_use_id or not isinstance(event.tool_input, dict):
+            return
+        call = Call(event.tool_name, event.tool_input, event.permission_mode, event.cwd)
+        self._plans.saw(call)
+        seen = self._seen[event.tool_use_id] = _Seen(call, was_asked=True)
+        # Whoever allowed it, a rule or a person: if the CLI asks all the same, that is looked up.
+        seen.is_allowed = decided == "allow"
+        if decided == "deny":
+            seen.decision = Deny(reason)
+        if decided != "ask":
+            self._tell(self._desk.delivered, event.tool_use_id)
 
     # --- the two doors
 
@@ -276,7 +329,7 @@ class Gate:
         for block in content:
             if isinstance(block, ToolResultBlock):
                 seen = self._seen.pop(block.tool_use_id, None)
-                if seen and seen.was_asked and isinstance(seen.decision, Allow):
+                if seen and seen.was_asked and seen.has_run:
                     self._tell(self._desk.ran, block.tool_use_id, bool(block.is_error))
 
     def interrupted(self) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Set
+from functools import partial
 from types import CoroutineType
 from typing import Any, TypeAlias
 
@@ -32,9 +33,11 @@ from ..protocol.control import (
 )
 from ..protocol.events import Asked, RequestReceived, RequestUnreadable
 from ..protocol.permissions import Allow, Deny
+from .commit import Begin
 from .desk import NO_APPROVER, Approver
 from .gate import Gate
-from .hooks import Hooks, hook_output
+from .hooks import GATE_ID, Hooks, hook_output
+from .outgoing import Outgoing, Send, what_it_says
 from .tools import ToolServers
 
 Elicitor: TypeAlias = Callable[
@@ -42,6 +45,10 @@ Elicitor: TypeAlias = Callable[
 ]
 DialogAnswer: TypeAlias = DialogCompleted | DialogCancelled
 DialogHandler: TypeAlias = Callable[[UserDialogRequest], DialogAnswer | Awaitable[DialogAnswer]]
+
+
+#: What is told in place of an answer that is lost: to ask again might do it twice.
+MAYBE_DONE = "Bridle was started again while this ran: it may have been done, or not"
 
 
 class Handlers(Struct):
@@ -56,15 +63,17 @@ class Handlers(Struct):
 
 
 class Responder:
-    """Answers for one session. `write` takes lines for the CLI."""
+    """Answers for one session. `send` takes lines for the CLI."""
 
     def __init__(
-        self, connection: Connection, handlers: Handlers, write: Callable[[bytes], None]
+        self, connection: Connection, handlers: Handlers, send: Send, begin: Begin | None = None
     ) -> None:
         self._connection = connection
         self._pending = connection.pending
         self._handlers = handlers
-        self._write = write
+        self._send = send
+        self._begin = begin
+        self._has_left = False
         self._tasks: dict[str, tuple[asyncio.Task[None], Awaitable[Any]]] = {}
 
     def take(self, event: RequestReceived) -> None:
@@ -72,7 +81,7 @@ class Responder:
         if not self._is_open(event):
             return
         try:
-            given = self._ask(event.request)
+            given = self._ask(event)
             if given.__class__ is Allow:
                 # What is answered most, and nothing else is an answer to so little.
                 self._answer(event, given)
@@ -82,6 +91,16 @@ class Responder:
                 self._answer(event, _fitting(event.request, given))
         except Exception as error:  # noqa: BLE001 - whatever it is, the tool does not run
             self.refuse(event, _why(event.request, error))
+
+    def take_over(self, events: Iterable[Asked], begun: Set[str]) -> None:
+        """What another was asked and has not answered; for those in `begun` it did something."""
+        for event in events:
+            if event.request_id in begun:
+                self.refuse(event, MAYBE_DONE)
+            elif isinstance(event, RequestReceived):
+                self.take(event)
+            else:
+                self.unreadable(event)
 
     def withdraw(self, request_id: str) -> None:
         waiting = self._tasks.pop(request_id, None)
@@ -96,7 +115,7 @@ class Responder:
             line = self._connection.answer(event.request_id, Deny(_text(reason)))
         else:
             line = self._connection.fail(event.request_id, reason)
-        self._write(line)
+        self._send(Outgoing(line, "deny", event.request_id), None)
 
     def unreadable(self, event: RequestUnreadable) -> None:
         self.refuse(event, event.reason)
@@ -108,6 +127,11 @@ class Responder:
             _cancel(task, given)
         return [task for task, _ in waiting]
 
+    def leave(self) -> list[asyncio.Task[None]]:
+        """We go, and the CLI stays: nothing is answered any more, for somebody else will."""
+        self._has_left = True
+        return self.cancel_all()
+
     async def close(self) -> None:
         """Cancel what waits, and see it end."""
         tasks = self.cancel_all()
@@ -116,14 +140,28 @@ class Responder:
 
     def _is_open(self, event: Asked) -> bool:
         """Not answered, not withdrawn, and somebody is there to be told."""
-        return event.request_id in self._pending and not self._connection.is_ended
+        if self._has_left or self._connection.is_ended:
+            return False
+        return event.request_id in self._pending
 
     # --- asking
 
-    def _ask(self, request: InboundRequest) -> Any:
-        handlers = self._handlers
+    def _ask(self, event: RequestReceived) -> Any:
+        handlers, request = self._handlers, event.request
         if isinstance(request, CanUseTool):
             return handlers.approver(request) if handlers.approver else Deny(NO_APPROVER)
+        if self._begin and _may_change_something(request):
+            return self._once(event.request_id, request)
+        return self._call(request)
+
+    async def _once(self, request_id: str, request: InboundRequest) -> Any:
+        assert self._begin
+        await self._begin(request_id)
+        given = self._call(request)
+        return await given if inspect.isawaitable(given) else given
+
+    def _call(self, request: InboundRequest) -> Any:
+        handlers = self._handlers
         match request:
             case HookCallback():
                 return handlers.hooks.call(request)
@@ -163,13 +201,25 @@ class Responder:
     # --- answering
 
     def _answer(self, event: RequestReceived, answer: Answer) -> None:
+        if self._has_left:
+            return
         try:
             line = self._connection.answer(event.request_id, answer)
         except (NotPending, ConnectionEnded):
             return
-        self._write(line)
-        if self._handlers.gate:
-            self._handlers.gate.answered(event.request, answer)
+        gate = self._handlers.gate
+        then = partial(gate.answered, event.request, answer) if gate else None
+        self._send(Outgoing(line, what_it_says(answer), event.request_id), then)
+
+
+def _may_change_something(request: InboundRequest) -> bool:
+    """What the gate does for a call it does once, however often it is asked."""
+    match request:
+        case HookCallback(callback_id=callback_id):
+            return callback_id != GATE_ID
+        case McpMessage(message=message):
+            return message.get("method") == "tools/call"
+    return isinstance(request, UserDialogRequest)
 
 
 def _cancel(task: asyncio.Task[None], given: Awaitable[Any]) -> None:

@@ -8,48 +8,42 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TypeVar
 
 from msgspec import UNSET
 
 from ..errors import (
-    CommitFailed,
     NotSupported,
     RequestTimedOut,
     SessionClosed,
     SessionEnded,
     UnreadableAnswer,
-    words_of,
 )
-from ..ids import new_token, new_uuid
+from ..ids import new_uuid
 from ..process.stop import uncancelled
 from ..process.transport import StopLimits, Stopped, Transport
-from ..protocol.answers import Answered, Initialized, ModeSet
+from ..protocol.answers import Answered, Initialized
 from ..protocol.blocks import KnownBlock, TextBlock
 from ..protocol.capabilities import ANSWERED_SINCE, Capabilities
-from ..protocol.connection import Connection
 from ..protocol.control import Priority
 from ..protocol.events import (
     Counters,
-    Event,
-    MessageReceived,
-    RequestReceived,
-    RequestUnreadable,
-    RequestWithdrawn,
-    ResponseReceived,
-    StreamEnded,
 )
 from ..protocol.outbound import subtype_of
-from ..protocol.requests import EndSession, Interrupt, OutboundRequest
+from ..protocol.requests import EndSession, Initialize, Interrupt, OutboundRequest
 from ..protocol.unknown import Unknown
 from .book import TurnBook
-from .commit import Batch, Commit, at_once
+from .commit import NOTHING_BETWEEN, Batch, Seams
 from .folder import Survey
 from .gated import GatedControls
 from .options import SessionOptions
+from .outgoing import Outgoing, nowhere
+from .past import Past, SavedSession, connection_of
 from .responder import Handlers, Responder
+from .router import Router
 from .turns import Tap, Turn, turns_in
+from .waiters import Waiters
 
 _A = TypeVar("_A", bound=Answered)
 _log = logging.getLogger("bridle.session")
@@ -63,24 +57,29 @@ class Session(GatedControls):
         transport: Transport,
         handlers: Handlers,
         options: SessionOptions,
-        commit: Commit = at_once,
+        seams: Seams = NOTHING_BETWEEN,
+        saved: SavedSession | None = None,
     ) -> None:
         self._transport = transport
         self._options = options
         self._handlers = handlers
-        self._commit = commit
-        self._connection = Connection(nonce=new_token(4), version=transport.version)
-        self._responder = Responder(self._connection, handlers, self._write)
+        self._commit = seams.commit
+        self._pass_on = seams.send or self._write_now
+        self._connection = connection_of(transport.version, saved)
+        self._responder = Responder(self._connection, handlers, self._send, seams.begin)
+        self._waiters = Waiters(self._connection)
         self._book = TurnBook(options.unread_bytes, shows_replays=options.shows_replays)
         self._gate = handlers.gate
         if self._gate:
             self._book.watch(self._gate)
-        self._answers: dict[str, asyncio.Future[ResponseReceived]] = {}
-        self._unsent: list[bytes] = []
+        if saved:
+            self._book.restore(saved.book)
+            if self._gate and saved.gate:
+                self._gate.restore(saved.gate)
+        self._unsent: list[Outgoing] = []
         self._is_ready = False
-        self._info: Initialized | None = None
         self._end: SessionEnded | None = None
-        self._routed: Batch = ()
+        self._router = Router(self._book, self._responder, self._waiters, self._has_ended)
         self._stopping: asyncio.Task[Stopped] | None = None
 
     # --- what is known
@@ -88,9 +87,10 @@ class Session(GatedControls):
     @property
     def info(self) -> Initialized:
         """What the CLI told of itself in the handshake."""
-        if self._info is None:
+        told = self.capabilities.initialized
+        if told is None:
             raise SessionClosed("the session is not ready: the CLI has not told anything yet")
-        return self._info
+        return told
 
     @property
     def id(self) -> str | None:
@@ -126,23 +126,76 @@ class Session(GatedControls):
         """The end of what the CLI wrote to stderr."""
         return self._transport.stderr
 
+    @property
+    def consumed(self) -> int:
+        """How many bytes of the CLI's output make up the lines that were read so far."""
+        return self._connection.consumed
+
     # --- starting
 
     async def start(self) -> None:
         """Start the CLI and shake hands; what is sent before it answers is queued."""
         self._check_open()
         await self._transport.start(self)
+        self._meet()
+        await self.initialize()
+        self._has_met()
+
+    def past(self) -> Past:
+        """To be told what an earlier controller of the same CLI heard and said."""
+        return Past(self._connection, self._book, self._gate)
+
+    async def go_on(self, past: Past, offset: int) -> None:
+        """Go on where that controller stopped, at this byte of the output. The CLI, which knows
+        nothing of it, is not initialised again: a hook that waits would fail by it."""
+        self._connection.go_on_at(offset)
+        self._meet()
+        await self._transport.start(self)
+        self._responder.take_over(past.open_requests(), past.begun)
+        if self._gate and not self._book.is_running:
+            self._gate.turn_ended()
+        if self.capabilities.initialized is None:
+            await self._shaken_hands()
+        self._has_met()
+
+    def save(self) -> SavedSession | None:
+        """For a later controller, with which it need not be told all of the past; None while
+        something is under way."""
+        is_quiet = not (self._connection.pending or self._connection.asked)
+        if not is_quiet or (self._gate and not self._gate.is_idle):
+            return None
+        gate = self._gate.save() if self._gate else None
+        return SavedSession(self._connection.save(), self._book.save(), gate)
+
+    async def initialize(self) -> Initialized:
+        """Tell the CLI what we are. Again only if a part of what it said is lost: see protocol."""
+        told = await self.ask(
+            self._options.initialize, Initialized, self._options.handshake_seconds
+        )
+        self._book.confirm_mode(told.current_permission_mode)
+        return told
+
+    async def _shaken_hands(self) -> None:
+        """The handshake was begun by another, perhaps."""
+        for request_id, request in self._connection.asked.items():
+            if isinstance(request, Initialize):
+                answered = self._waiters.wait(request_id)
+                async with asyncio.timeout(self._options.handshake_seconds):
+                    await answered
+                return
+        await self.initialize()
+
+    def _meet(self) -> None:
         self._connection.capabilities = self.capabilities.learn(self._transport.version)
         if self._gate:
             self._gate.meet(self.capabilities, self._end_turn, self._book.confirm_mode)
         self._options.initialize.hooks = self._handlers.hooks.matchers(self.capabilities)
-        limit = self._options.handshake_seconds
-        self._info = await self.ask(self._options.initialize, Initialized, limit)
-        self._book.confirm_mode(self._info.current_permission_mode)
+
+    def _has_met(self) -> None:
         self._is_ready = True
         unsent, self._unsent = self._unsent, []
-        for line in unsent:
-            self._write(line)
+        for outgoing in unsent:
+            self._send(outgoing)
 
     # --- talking
 
@@ -172,11 +225,16 @@ class Session(GatedControls):
             priority=priority or UNSET,
             should_query=UNSET if query else False,
         )
+        return self.prompt(uuid, line)
+
+    def prompt(self, uuid: str, line: bytes) -> Turn:
+        """Give the agent a prompt that is a line already."""
         turn = Turn(self._book.open(uuid))
+        outgoing = Outgoing(line, "prompt", uuid)
         if self._is_ready:
-            self._write(line)
+            self._send(outgoing)
         else:
-            self._unsent.append(line)
+            self._unsent.append(outgoing)
         return turn
 
     def messages(self) -> Tap:
@@ -197,8 +255,8 @@ class Session(GatedControls):
             since = ".".join(map(str, ANSWERED_SINCE[subtype]))
             raise NotSupported(subtype, self.capabilities.version, since)
         request_id, line = self._connection.request(request)
-        future = self._answers[request_id] = asyncio.get_running_loop().create_future()
-        self._write(line)
+        future = self._waiters.wait(request_id)
+        self._send(Outgoing(line, "request", request_id, subtype))
         seconds = self._options.request_seconds if timeout is None else timeout
         try:
             async with asyncio.timeout(seconds):
@@ -206,10 +264,10 @@ class Session(GatedControls):
         except TimeoutError:
             raise RequestTimedOut(subtype, seconds, self.stderr) from None
         finally:
-            self._answers.pop(request_id, None)
+            self._waiters.leave(request_id)
             # Timed out, or nobody waits any more: a late answer is to be ignored.
             if request_id in self._connection.asked and not self._connection.is_ended:
-                self._write(self._connection.cancel(request_id))
+                self._send(Outgoing(self._connection.cancel(request_id), "cancel", request_id))
         told = response.answer()
         if isinstance(told, Unknown):
             raise UnreadableAnswer(subtype, told.reason, told.raw)
@@ -242,11 +300,21 @@ class Session(GatedControls):
             return await self._transport.stop(limits, asked=asked)
         finally:
             closed = SessionClosed("the session was stopped")
-            self._fail_all(closed)
+            self._waiters.fail_all(closed)
             self._book.close(closed)
             await self._responder.close()
             if self._options.log:
                 self._options.log.close()
+
+    async def leave(self) -> None:
+        """We go, and the CLI stays: nothing is answered, cancelled or told any more by us."""
+        self._pass_on = nowhere
+        tasks = self._responder.leave()
+        closed = SessionClosed("the controller has left the session")
+        self._waiters.fail_all(closed)
+        self._book.close(closed)
+        if tasks:
+            await asyncio.wait(tasks, timeout=1.0)
 
     def _end_turn(self) -> None:
         if not self._connection.is_ended:
@@ -254,8 +322,8 @@ class Session(GatedControls):
 
     def _tell(self, request: OutboundRequest) -> None:
         """A request whose answer nobody waits for."""
-        _, line = self._connection.request(request)
-        self._write(line)
+        request_id, line = self._connection.request(request)
+        self._send(Outgoing(line, "request", request_id, subtype_of(request)))
 
     def _check_open(self) -> None:
         if self._end:
@@ -288,62 +356,31 @@ class Session(GatedControls):
 
     def _hand_over(self, batch: Batch) -> None:
         try:
-            self._commit(batch, self._route)
+            self._commit(batch, self._router.route)
         except Exception as error:  # noqa: BLE001 - it should have told, but it means the same
-            if self._routed is batch:
+            if self._router.routed is batch:
                 _log.exception("the commit failed after it had succeeded")
             else:
-                self._route(batch, error)
+                self._router.route(batch, error)
 
-    def _write(self, line: bytes) -> None:
+    def _send(self, outgoing: Outgoing, then: Callable[[], None] | None = None) -> None:
+        if not outgoing.line:
+            return  # there is nothing that this CLI could be told
         if self._options.log:
-            self._options.log.sent(line)
-        self._transport.write(line)
+            self._options.log.sent(outgoing.line)
+        self._pass_on(outgoing, then)
 
-    # --- routing
-
-    def _route(self, batch: Batch, error: BaseException | None) -> None:
-        self._routed = batch
-        if error:
-            self._not_committed(batch, error)
-            return
-        special, deliver = self._book.special, self._book.deliver
-        for event in batch:
-            try:
-                if event.__class__ is MessageReceived:
-                    (special.get(event.message.__class__) or deliver)(event)
-                elif event.__class__ is RequestReceived:
-                    self._responder.take(event)
-                else:
-                    self._route_control(event)
-            except Exception:  # noqa: BLE001 - one event must not keep the next from its way
-                _log.exception("could not route %r", event)
-
-    def _route_control(self, event: Event) -> None:
-        match event:
-            case RequestUnreadable():
-                self._responder.unreadable(event)
-            case RequestWithdrawn(request_id=request_id):
-                self._responder.withdraw(request_id)
-            case ResponseReceived(request_id=request_id):
-                self._responded(request_id, event)
-            case StreamEnded():
-                self._has_ended()
-
-    def _responded(self, request_id: str, event: ResponseReceived) -> None:
-        outcome = getattr(event.outcome, "answer", None)
-        if isinstance(outcome, ModeSet):
-            self._book.confirm_mode(outcome.mode)
-        waiter = self._answers.pop(request_id, None)
-        if waiter and not waiter.done():
-            waiter.set_result(event)
+    def _write_now(self, outgoing: Outgoing, then: Callable[[], None] | None) -> None:
+        self._transport.write(outgoing.line)
+        if then:
+            then()
 
     def _has_ended(self) -> None:
         self._end = self._how_it_ended()
         if self._gate:
             self._gate.ended(str(self._end))
         self._responder.cancel_all()
-        self._fail_all(self._end)
+        self._waiters.fail_all(self._end)
         self._book.close(SessionClosed("the session was stopped") if self._stopping else self._end)
 
     def _how_it_ended(self) -> SessionEnded:
@@ -355,30 +392,3 @@ class Session(GatedControls):
             signal=status.signal if status else None,
             stderr=self._transport.stderr,
         )
-
-    def _fail_all(self, error: BaseException) -> None:
-        for request_id, waiter in list(self._answers.items()):
-            if not waiter.done():
-                request = self._connection.asked.get(request_id)
-                if isinstance(error, SessionEnded) and request is not None:
-                    error = error.while_asking(subtype_of(request))
-                waiter.set_exception(error)
-
-    def _not_committed(self, batch: Batch, error: BaseException) -> None:
-        """What is not written down must not be acted on: deny, and tell whoever waits."""
-        failure = CommitFailed(f"what the CLI said could not be written down: {words_of(error)}")
-        failure.__cause__ = error
-        for event in batch:
-            match event:
-                case MessageReceived():
-                    self._book.lose(event, failure)
-                case RequestReceived() | RequestUnreadable():
-                    self._responder.refuse(event, f"Bridle denied this: {failure}")
-                case RequestWithdrawn(request_id=request_id):
-                    self._responder.withdraw(request_id)
-                case ResponseReceived(request_id=request_id):
-                    waiter = self._answers.pop(request_id, None)
-                    if waiter and not waiter.done():
-                        waiter.set_exception(failure)
-                case StreamEnded():
-                    self._has_ended()
