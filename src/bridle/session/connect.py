@@ -8,25 +8,22 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-from msgspec import UNSET
-
-from ..errors import InvalidLaunch, SessionClosed
+from ..errors import SessionClosed
 from ..policy.force import InForce
-from ..process.arguments import can_bypass
 from ..process.child import ChildProcess
 from ..process.spec import LaunchOptions, LaunchSpec
 from ..process.transport import StopLimits, Transport
 from ..protocol.blocks import KnownBlock
 from ..protocol.messages import Message, Result
-from ..protocol.requests import Agent, Initialize
+from ..protocol.requests import Agent
 from ..protocol.unknown import Unknown
 from .commit import Commit, Seams, at_once
 from .desk import Approver, Desk, PlainDesk
-from .folder import Survey, kept_out, survey_of
+from .folder import Survey
 from .gate import Gate
 from .hooks import Hooks
 from .mailbox import UNREAD_BYTES
+from .making import handlers_of, handshake_seconds, hello, launched
 from .options import REQUEST_SECONDS, SessionOptions
 from .policies import PolicyLike, Ungated, fit, in_force
 from .responder import DialogHandler, Elicitor, Handlers
@@ -38,11 +35,6 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 _log = logging.getLogger("bridle.session")
-
-#: What a gate depends on.
-_OURS = ("--settings", "--setting-sources", "--permission-prompt-tool")
-
-HANDSHAKE_VARIABLE = "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT"
 
 
 class ConnectOptions(LaunchOptions, total=False):
@@ -132,16 +124,16 @@ def connect(
     _check_handlers(approver, hooks, elicit, dialog, on_stderr)
     gate, spec, withheld = _launch(launch, policy, approver, trust, transport)
     options = SessionOptions(
-        initialize=_hello(servers := ToolServers(tools), agents),
+        initialize=hello(servers := ToolServers(tools), agents),
         request_seconds=request_timeout,
-        handshake_seconds=handshake_timeout or _handshake_seconds(spec),
+        handshake_seconds=handshake_timeout or handshake_seconds(spec),
         stop=stop_limits or StopLimits(),
         unread_bytes=unread_limit,
         shows_replays=spec.replay_user_messages,
         on_stderr=on_stderr,
         withheld=withheld,
     )
-    handlers = _handlers(approver, hooks or Hooks(), servers, elicit, dialog, gate)
+    handlers = handlers_of(approver, hooks or Hooks(), servers, elicit, dialog, gate)
     # Made here, so that a mistake in the options is told where it was made.
     child = transport or ChildProcess(spec, is_gated=bool(gate))
     return Connecting(child, handlers, options, log, commit)
@@ -156,20 +148,7 @@ def _launch(
 ) -> tuple[Gate | None, LaunchSpec, Survey | None]:
     spec = _spec(options, is_launched=transport is None)
     gate = _gate(policy, spec, approver)
-    return gate, *_launched(spec, gate, trust)
-
-
-def _handlers(
-    approver: Approver | Desk | None,
-    hooks: Hooks,
-    servers: ToolServers,
-    elicit: Elicitor | None,
-    dialog: DialogHandler | None,
-    gate: Gate | None,
-) -> Handlers:
-    seen = hooks.behind(gate.hook, gate.changed) if gate else hooks
-    elicit = elicit or _elicitor(approver)
-    return Handlers(_asked(approver, gate), seen, servers, elicit, dialog, gate)
+    return gate, *launched(spec, gate, trust)
 
 
 def _gate(
@@ -183,56 +162,6 @@ def _gate(
     if isinstance(policy, InForce):
         fit(policy, spec)
     return Gate(force, approver if isinstance(approver, Desk) else PlainDesk(approver))
-
-
-def _asked(approver: Approver | Desk | None, gate: Gate | None) -> Approver | None:
-    """Who answers the CLI's own questions."""
-    if gate:
-        return gate.question
-    if isinstance(approver, Desk):
-        raise TypeError("a desk needs a policy: without a gate it would not see every call")
-    return approver
-
-
-def _elicitor(approver: object) -> Elicitor | None:
-    """A desk asks people about what MCP servers want to know, too."""
-    return getattr(approver, "elicit", None) if isinstance(approver, Desk) else None
-
-
-def _launched(
-    spec: LaunchSpec, gate: Gate | None, trust: Survey | None
-) -> tuple[LaunchSpec, Survey | None]:
-    """The launch that a gate needs, and what is kept out of it."""
-    if gate is None:
-        return spec, None
-    if spec.permission_mode == "plan" and can_bypass(spec):
-        # So that whoever approves the plan may choose how to go on. The gate sees all calls then.
-        spec = msgspec.structs.replace(spec, allow_dangerously_skip_permissions=True)
-    _check_extra(spec)
-    found = survey_of(spec.cwd or ".")
-    # What it denies, or wants asked, holds whoever trusts it: old CLIs hold to none of that.
-    gate.policy.add_rules(found.rules)
-    if spec.setting_sources is not None or (trust and found.is_same(trust)):
-        return spec, None
-    # Also if it brings nothing: what comes there later would be in force at once.
-    if not found.brings:
-        return kept_out(spec, found), None
-    _log.warning(
-        "kept out what %s brings (%s); to trust it: connect(trust=bridle.survey(%r))",
-        found.folder,
-        ", ".join(sorted({brought.what for brought in found.brings})),
-        found.folder,
-    )
-    return kept_out(spec, found), found
-
-
-def _check_extra(spec: LaunchSpec) -> None:
-    for word in spec.extra_args:
-        if word.partition("=")[0] in _OURS:
-            raise InvalidLaunch(
-                f"extra_args with {word} would go round the gate: use the option of that name, "
-                "or policy=bridle.Ungated()"
-            )
 
 
 async def run(
@@ -272,12 +201,6 @@ def _check_handlers(approver: object, hooks: object, *functions: object) -> None
         raise TypeError(f"hooks is a bridle.Hooks, not {hooks!r}")
 
 
-def _hello(servers: ToolServers, agents: Mapping[str, Agent] | None) -> Initialize:
-    return Initialize(
-        agents=dict(agents) if agents else UNSET, sdk_mcp_servers=servers.names or UNSET
-    )
-
-
 def _spec(options: Mapping[str, Any], *, is_launched: bool) -> LaunchSpec:
     useless = [] if is_launched else sorted(options.keys() - {"replay_user_messages"})
     if useless:
@@ -290,12 +213,3 @@ def _spec(options: Mapping[str, Any], *, is_launched: bool) -> LaunchSpec:
         hint = f": did you mean {near[0]!r}?" if near else ""
         raise TypeError(f"connect() has no option {unknown[0]!r}{hint}")
     return LaunchSpec(**options)
-
-
-def _handshake_seconds(spec: LaunchSpec) -> float:
-    """The CLI's own variable, in milliseconds, holds for us too."""
-    text = spec.env.get(HANDSHAKE_VARIABLE) or os.environ.get(HANDSHAKE_VARIABLE)
-    try:
-        return float(text) / 1000 if text else REQUEST_SECONDS
-    except ValueError as error:
-        raise InvalidLaunch(f"{HANDSHAKE_VARIABLE} is not a number: {text!r}") from error
