@@ -225,6 +225,10 @@ class LaunchEnded(Struct, frozen=True, kw_only=True, omit_defaults=True):
     survivors: tuple[int, ...] = ()
 
 
+# Inside `Line`, the name is that of a field.
+_Bytes: TypeAlias = bytes
+
+
 class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line that the agent wrote. `end` is where it ends in the launch's output.
 
@@ -238,7 +242,7 @@ class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str = ""
     reason: str = ""
     line: Raw = Raw()
-    bytes: bytes = b""
+    bytes: _Bytes = b""
 
 
 class Stderr(Struct, frozen=True, kw_only=True, omit_defaults=True):
