@@ -7,24 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Mapping
-
-import msgspec
 
 from ..errors import LaunchFailed
 from ..ids import new_token
-from ..protocol.capabilities import Capabilities
-from .arguments import cli_arguments, cli_environment, with_hooks_on
 from .complaints import Complaints
 from .exits import PidfdWatch, ThreadWatch, watch_exit
-from .find import FoundCli, check_age, find_cli
+from .find import FoundCli
 from .pipes import InputPipe, OutputPipe
+from .program import Program
 from .spawn import Spawned, spawn
 from .spec import LaunchSpec
 from .stop import Ladder, uncancelled
 from .transport import Exit, Receiver, StopLimits, Stopped
-from .version import remembered, with_version
 
 #: How long the exit status may come after the end of the output.
 STATUS_SECONDS = 0.25
@@ -44,13 +39,8 @@ class ChildProcess:
         is_gated: bool = False,
     ) -> None:
         self.launch = new_token(8)
-        base = os.environ if inherited is None else inherited
-        self._env = cli_environment(spec, base, self.launch)
-        cli_arguments(spec)  # so that a mistake is told now
+        self._program = Program(spec, self.launch, inherited, is_gated=is_gated)
         self._spec = spec
-        self._is_gated = is_gated
-        self.cli: FoundCli | None = None
-        self.argv: tuple[str, ...] = ()
         self._receiver: Receiver | None = None
         self._process: Spawned | None = None
         self._complaints = Complaints(self._complained)
@@ -62,7 +52,11 @@ class ChildProcess:
 
     @property
     def version(self) -> str | None:
-        return self.cli.version if self.cli else None
+        return self._program.version
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return self._program.argv
 
     @property
     def exit(self) -> Exit | None:
@@ -82,36 +76,23 @@ class ChildProcess:
 
     def find(self) -> FoundCli:
         """Which program it will be, with its version where that is known without asking."""
-        self.cli = check_age(remembered(find_cli(self._spec, self._env)))
-        return self.cli
+        return self._program.find()
 
     async def identify(self) -> None:
         """Ask the program for its version, where nothing else has told it."""
-        self.cli = check_age(await with_version(self.cli or self.find(), self._env))
+        await self._program.identify()
 
     async def start(self, receiver: Receiver) -> None:
-        cli = self.find()
+        program = self._program
+        program.find()
         self._receiver = receiver
-        self.argv = (*self._spec.containment, *cli.command, *cli_arguments(self._fitted(cli)))
-        # npm would else write its news where the CLI's last words are looked for.
-        npm = {"NPM_CONFIG_LOGLEVEL": "error"} if cli.source in ("npx", "router") else {}
-        self._process = process = spawn(self.argv, {**npm, **self._env}, self._spec.cwd)
+        self._process = process = spawn(program.argv, program.env, self._spec.cwd)
         self._input = InputPipe(process.stdin)
         self._output = OutputPipe(process.stdout, receiver.received, self._over)
         self._errors = OutputPipe(process.stderr, self._complaints.add, self._complaints.flush)
         self._watch = watch_exit(process.pid, self._exited)
         # While it starts: to ask before would take twice the time.
         await self.identify()
-
-    def _fitted(self, cli: FoundCli) -> LaunchSpec:
-        """The launch as this version needs it."""
-        spec, known = self._spec, Capabilities(cli.version)
-        if known.does("queued prompts are merged") != "yes":
-            # That alone tells which prompts a turn has taken up.
-            spec = msgspec.structs.replace(spec, replay_user_messages=True)
-        if self._is_gated and known.does("hook ask is always asked") != "yes":
-            spec = msgspec.structs.replace(spec, settings=with_hooks_on(spec.settings, spec.cwd))
-        return spec
 
     # --- talking
 
