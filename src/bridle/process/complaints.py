@@ -33,6 +33,11 @@ class Complaints:
     def tail(self) -> str:
         return _text(self._tail)
 
+    @property
+    def untold(self) -> int:
+        """How many bytes were added and not told yet."""
+        return len(self._untold)
+
     def add(self, data: bytes) -> None:
         self._tail = _last(self._tail + data)
         self._untold += data

@@ -40,11 +40,11 @@ class Stoppable(Protocol):
 
 
 class Ladder:
-    """One stop of one process."""
+    """One stop of one process; `tree` where its root is not our child."""
 
-    def __init__(self, root: Stoppable, limits: StopLimits) -> None:
+    def __init__(self, root: Stoppable, limits: StopLimits, tree: Tree | None = None) -> None:
         self._root = root
-        self._tree = Tree(root.pid, root.launch)
+        self._tree = tree or Tree(root.pid, root.launch)
         self._limits = limits
         self._start = time.monotonic()
         #: Then is the time to be polite over: what is left belongs to SIGKILL.

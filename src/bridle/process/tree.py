@@ -2,7 +2,7 @@
 
 A CLI runs its tools in sessions of their own, and `nohup` or a dead parent leaves orphans; but what
 is started inherits the environment, and with it the marker. What has cleared its environment and
-lost its parent before we look is not found: that would take a subreaper.
+lost its parent before we look is found only below a subreaper, which a shim is.
 """
 
 from __future__ import annotations
@@ -23,10 +23,15 @@ PAUSE_SECONDS = 0.001
 
 
 class Tree:
-    """Remembers what it has found, so that nothing can hide from it later."""
+    """Remembers what it has found, so that nothing can hide from it later.
 
-    def __init__(self, pid: int, launch: str) -> None:
+    `born` is given for a root that is not our child but a shim: it keeps all the others and tells
+    how the CLI ended, so it is signalled when nothing else is left.
+    """
+
+    def __init__(self, pid: int, launch: str, born: float | None = None) -> None:
         self._pid = pid
+        self._born = born
         self._launch = launch
         self._known: list[Seen] = []
 
@@ -54,13 +59,22 @@ class Tree:
 
     async def signal(self, number: int) -> None:
         """To all of them at once: what can't fork can't leave a child that nobody finds."""
+        await self.freeze()
+        self._send(number)
+
+    async def freeze(self) -> None:
+        """Stop them where they are."""
         end = time.monotonic() + FREEZE_SECONDS
         at = Look()
         while self._freeze(at) and time.monotonic() < end:
             # A fork that was under way comes to its end before its process stands still.
             while not self._is_still() and time.monotonic() < end:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(PAUSE_SECONDS)
-        self._send(number)
+
+    def thaw(self) -> None:
+        """Let them go on, also those that somebody else has stopped."""
+        self.look()
+        _signal(self._others(self._known), signal.SIGCONT)
 
     def kill(self) -> None:
         """All that can be found now, without waiting for anything."""
@@ -71,7 +85,11 @@ class Tree:
         self._send(signal.SIGKILL)
 
     def _is_still(self) -> bool:
-        return all(seen.is_still() for seen in self._known)
+        return all(seen.is_still() for seen in self._others(self._known))
+
+    def _others(self, processes: list[Seen]) -> list[Seen]:
+        """All but the shim, which never forks and which the others need."""
+        return [seen for seen in processes if (seen.pid, seen.born) != (self._pid, self._born)]
 
     def _freeze(self, at: Look) -> bool:
         """Stop what was not known when it was looked at last: whether that was anything."""
@@ -79,19 +97,26 @@ class Tree:
         known = 0 if is_first else len(self._known)
         at.again()
         self._find(at)
-        _signal(self._known[known:], signal.SIGSTOP)
+        _signal(self._others(self._known[known:]), signal.SIGSTOP)
         return len(self._known) > known
 
     def _send(self, number: int) -> None:
-        _signal(self._known, number)
+        processes = self._others(self._known) or self._known
+        _signal(processes, number)
         if number != signal.SIGKILL:
-            _signal(self._known, signal.SIGCONT)
+            _signal(processes, signal.SIGCONT)
 
     def _find(self, at: Look) -> None:
         """Add what was not known yet."""
         known = {(seen.pid, seen.born) for seen in self._known}
-        found = _tree(at.rows, self._pid, self._launch, self._known)
+        roots = {(seen.pid, seen.born) for seen in at.rows if self._is_root(seen)}
+        found = _tree(at.rows, self._launch, known | roots)
         self._known += [seen for seen in found if (seen.pid, seen.born) not in known]
+
+    def _is_root(self, seen: Seen) -> bool:
+        # Our child is ours until it is reaped: after that the number may be anybody's.
+        is_it = seen.parent == os.getpid() if self._born is None else seen.born == self._born
+        return seen.pid == self._pid and is_it
 
 
 def find_tree(pid: int, launch: str) -> list[Seen]:
@@ -99,15 +124,11 @@ def find_tree(pid: int, launch: str) -> list[Seen]:
     return Tree(pid, launch).look()
 
 
-def _tree(rows: list[Seen], pid: int, launch: str, known: list[Seen]) -> list[Seen]:
-    births = {seen.pid: seen.born for seen in known}
-    # The root is ours until it is reaped: after that the number may be anybody's.
+def _tree(rows: list[Seen], launch: str, known: set[tuple[int, float]]) -> list[Seen]:
     found = {
         row.pid: row
         for row in rows
-        if launch in (row.launches or ())
-        or births.get(row.pid) == row.born
-        or (row.pid == pid and row.parent == os.getpid())
+        if launch in (row.launches or ()) or (row.pid, row.born) in known
     }
     children: dict[int, list[Seen]] = {}
     for row in rows:
