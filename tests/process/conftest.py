@@ -12,10 +12,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from bridle.ids import new_token
 from bridle.process.child import ChildProcess
+from bridle.process.detached import DetachedProcess
 from bridle.process.spec import LaunchSpec
+from bridle.process.spool import Spool
+from bridle.process.wake import Wakes, open_wakes
 
 from .children import AT_ONCE, MARK, Heard, Lifeline, Start, marked
+from .spools import Detach, RunShim, shims
 
 
 @pytest.fixture(autouse=True)
@@ -50,3 +55,34 @@ async def start(mark: str) -> AsyncIterator[Start]:
     yield start
     for child in children:
         await child.stop(AT_ONCE)
+
+
+@pytest_asyncio.fixture
+async def wakes(tmp_path: Path) -> AsyncIterator[Wakes]:
+    wakes = await open_wakes(tmp_path)
+    yield wakes
+    wakes.close()
+
+
+@pytest_asyncio.fixture
+async def run_shim(mark: str, wakes: Wakes, tmp_path: Path) -> AsyncIterator[RunShim]:
+    async with shims(wakes, mark, tmp_path) as run_shim:
+        yield run_shim
+
+
+@pytest_asyncio.fixture
+async def detach(mark: str, wakes: Wakes, tmp_path: Path) -> AsyncIterator[Detach]:
+    started: list[DetachedProcess] = []
+
+    async def detach(command: list[str], **options: Any) -> tuple[DetachedProcess, Heard]:
+        launch, heard = new_token(8), Heard()
+        spec, spool = LaunchSpec(command=command, **options), Spool(tmp_path / launch)
+        process = DetachedProcess(spec, spool, wakes, launch)
+        started.append(process)
+        await process.start(heard)
+        return process, heard
+
+    yield detach
+    for process in started:
+        await process.stop(AT_ONCE)
+        process.release()
