@@ -44,6 +44,14 @@
     ├── PolicyError                    a policy that can't be used; nothing of it is in force
     │   ├── InvalidRule                a rule that says nothing, or not what was meant
     │   └── InvalidPolicy              a file with a mistake in it: which file, line, and why
+    ├── SupervisorError                it can't be done with a session, and nothing of it was
+    │   ├── UnknownSession
+    │   ├── NameTaken
+    │   ├── NotPossible                not in the session's state; the text says what to do instead
+    │   ├── LimitReached               too many sessions below one, or too deep
+    │   ├── BudgetTooSmall             it does not fit into what is left above it
+    │   ├── InvalidLimit               a limit that can't be
+    │   └── HomeInUse                  another process looks after these sessions
     ├── ApprovalError                  its branch is in `bridle.approvals.errors`
     └── KitError                       the testing kit was given something it can't work with
         ├── InvalidScript              a scenario, model script or recording with a mistake in it
@@ -106,12 +114,23 @@ from .session import (
     TurnFailed,
     UnreadableAnswer,
 )
+from .supervisor import (
+    BudgetTooSmall,
+    HomeInUse,
+    InvalidLimit,
+    LimitReached,
+    NameTaken,
+    NotPossible,
+    SupervisorError,
+    UnknownSession,
+)
 
 __all__ = [
     "AlreadyAnswered",
     "AlreadyWithdrawn",
     "BlobLost",
     "BridleError",
+    "BudgetTooSmall",
     "CliNotFound",
     "CliTooOld",
     "CliUnavailable",
@@ -119,10 +138,12 @@ __all__ = [
     "ConnectionEnded",
     "ControlFailed",
     "DiskFull",
+    "HomeInUse",
     "InvalidAnswer",
     "InvalidArchive",
     "InvalidEntry",
     "InvalidLaunch",
+    "InvalidLimit",
     "InvalidPolicy",
     "InvalidRequest",
     "InvalidRule",
@@ -140,8 +161,11 @@ __all__ = [
     "KitError",
     "LaunchError",
     "LaunchFailed",
+    "LimitReached",
     "LocalError",
+    "NameTaken",
     "NotPending",
+    "NotPossible",
     "NotSupported",
     "PolicyError",
     "PortInUse",
@@ -151,9 +175,11 @@ __all__ = [
     "SessionClosed",
     "SessionEnded",
     "SessionError",
+    "SupervisorError",
     "TimedOut",
     "TurnFailed",
     "UnexpectedTraffic",
+    "UnknownSession",
     "UnreadableAnswer",
     "UnreadableRecord",
     "WrongRevision",
