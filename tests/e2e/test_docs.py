@@ -57,7 +57,7 @@ async def test_the_readmes_python_does_what_it_says(
 
 
 def test_the_python_of_the_readme_and_the_docs_is_typed(tmp_path: Path) -> None:
-    pages_of = ("sessions", "journal", "policies", "approvals")
+    pages_of = ("sessions", "journal", "policies", "approvals", "views")
     names = ("README.md", *(f"docs/{name}.md" for name in pages_of))
     pages = [block for name in names for block in blocks_in(ROOT / name)]
     assert len(pages) >= 5

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from bridle.protocol.capabilities import TESTED_VERSIONS
 from bridle.views import FilesState, FileUse, files, stream
-from bridle.views.files import MAX_FILES
 
 from .helpers import Told, recorded
 
@@ -18,7 +18,7 @@ def touched(entries: list[stream.Entry]) -> dict[str, FileUse]:
     for entry in entries:
         files.fold(state, entry)
     assert state.open == {}
-    return state.files
+    return {**state.read, **state.changed}
 
 
 def patch(*lines: str) -> dict[str, Any]:
@@ -91,11 +91,26 @@ def test_results_of_any_shape_are_survived() -> None:
     assert touched(told.entries)["/a"].changes == 5
 
 
-def test_files_beyond_the_limit_are_only_counted() -> None:
+def test_files_beyond_the_limit_are_only_counted_and_those_that_were_read_go_first() -> None:
     told, state = Told(), FilesState()
-    for number in range(MAX_FILES + 3):
-        told.calls("r", "Read", file_path=f"/{number}")
-        told.gives("r", "x")
+    for number in range(1_500):
+        tool = "Read" if number < 500 else "Write"
+        told.calls("t", tool, file_path=f"/{number}/{'x' * 80}")
+        told.gives("t", "x")
     for entry in told.entries:
         files.fold(state, entry)
-    assert (len(state.files), state.more) == (MAX_FILES, 3)
+    assert state.read == {}
+    assert 500 < len(state.changed) < 1_000
+    assert state.more == 1_500 - len(state.changed)
+    assert len(msgspec.json.encode(state)) < 256 * 1024
+
+
+def test_a_file_that_is_read_and_then_changed_is_listed_once() -> None:
+    told, state = Told(), FilesState()
+    for tool in ("Read", "Edit", "Read"):
+        told.calls("t", tool, file_path="/a")
+        told.gives("t", "x")
+    for entry in told.entries:
+        files.fold(state, entry)
+    assert state.read == {}
+    assert (state.changed["/a"].reads, state.changed["/a"].changes) == (2, 1)

@@ -29,10 +29,11 @@ CHANGING = {
 }
 READING = {"Read": "file_path", "NotebookRead": "notebook_path"}
 
-#: So many files are listed; calls on more are only counted. And so many calls are kept open.
-MAX_FILES = 5_000
-MAX_OPEN = 400
-MAX_PATH = 4_096
+#: So much is listed that the state fits into a record (256 KB): some 700 files. Beyond it, files
+#: that were only read go first, the oldest of them; calls on what is not listed are only counted.
+MAX_BYTES = 200 * 1024
+MAX_OPEN = 100
+MAX_PATH = 1_024
 
 Origin: TypeAlias = Literal["created", "there", "unknown"]
 
@@ -58,13 +59,15 @@ class _Call(Struct, frozen=True):
 
 
 class FilesState(Struct, kw_only=True, omit_defaults=True):
-    """`files` by path, in the order in which they were first touched. It grows with the files, not
-    with the events."""
+    """By path, in the order in which they were first touched: `changed`, and those only `read`.
+    It grows with the files, not with the events, and not without end."""
 
     #: The last event that is in it.
     seq: int = 0
-    files: dict[str, FileUse] = {}
-    #: Calls on files that are not listed.
+    changed: dict[str, FileUse] = {}
+    read: dict[str, FileUse] = {}
+    weight: int = 0
+    #: Calls on files that are not listed, or no longer.
     more: int = 0
     open: dict[str, _Call] = {}
 
@@ -135,12 +138,11 @@ def _done(raw: bytes) -> _Done:
 def _touch(state: FilesState, call: _Call, done: _Done, seq: int) -> FileUse | None:
     # An approver may have changed the input: the result knows where it really went.
     path = (done.file_path or done.notebook_path or call.path)[:MAX_PATH]
-    use = state.files.get(path)
-    if use is None:
-        if len(state.files) >= MAX_FILES:
-            state.more += 1
-            return None
-        use = FileUse(path=path, first=seq, last=seq)
+    known = state.changed.get(path) or state.read.get(path)
+    if known is None and not _has_room(state, path, is_read=call.tool in READING):
+        state.more += 1
+        return None
+    use = known or FileUse(path=path, first=seq, last=seq)
     tools = {**use.tools, call.tool: use.tools.get(call.tool, 0) + 1}
     if call.tool in READING:
         use = replace(use, last=seq, reads=use.reads + 1, tools=tools)
@@ -155,8 +157,27 @@ def _touch(state: FilesState, call: _Call, done: _Done, seq: int) -> FileUse | N
             added=use.added + added,
             removed=use.removed + removed,
         )
-    state.files[path] = use
+        state.read.pop(path, None)
+    (state.changed if use.changes else state.read)[path] = use
     return use
+
+
+def _has_room(state: FilesState, path: str, *, is_read: bool) -> bool:
+    """Make room for one more file; what was only read gives way."""
+    weight = _weight(path)
+    while state.weight + weight > MAX_BYTES and state.read and not is_read:
+        gone = state.read.pop(next(iter(state.read)))
+        state.weight -= _weight(gone.path)
+        state.more += gone.reads
+    if state.weight + weight > MAX_BYTES:
+        return False
+    state.weight += weight
+    return True
+
+
+def _weight(path: str) -> int:
+    """About what a file takes in the encoded state, where its path stands twice."""
+    return 2 * len(path.encode()) + 160
 
 
 def _origin(done: _Done) -> Origin:

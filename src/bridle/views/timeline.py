@@ -22,8 +22,9 @@ from .pages import Pages
 from .results import outcome_of, refusal_in
 from .step import forget_oldest
 
-#: So many calls, and approvals, are kept open; beyond it the oldest are let go.
-MAX_OPEN = 400
+#: So many calls, and approvals, are kept open, so that the state fits into a record (256 KB);
+#: beyond it the oldest are let go.
+MAX_OPEN = 200
 
 SpanOutcome: TypeAlias = Outcome | Literal["running"]
 
