@@ -33,6 +33,22 @@ def test_calls_of_subagents_name_theirs(version: str) -> None:
     assert (task.parent, bash.parent) == (None, task.id)
 
 
+@pytest.mark.parametrize("version", TESTED_VERSIONS)
+def test_an_interrupt_is_no_refusal(version: str) -> None:
+    (span,) = spans(recorded(version, "interrupt_pending"))
+    assert span.outcome == "cancelled"
+
+
+def test_a_no_that_ends_the_turn_is_a_refusal_though_the_cli_calls_it_an_interrupt() -> None:
+    told = Told()
+    told.calls("t", "Bash", command="ls")
+    told.asks("ap", "t")
+    told.decides("ap", "reject", message="stop")
+    meta = [{"id": "t", "non_execution_kind": "user-rejected"}]
+    told.gives("t", "no", is_error=True, tool_result_meta=meta)
+    assert [span.outcome for span in spans(told.entries)] == ["denied"]
+
+
 def test_waiting_for_an_approval_is_not_running() -> None:
     told = Told()
     told.calls("t", "Bash", command="ls")

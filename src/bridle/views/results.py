@@ -24,7 +24,8 @@ def outcome_of(block: ToolResultBlock, message: User) -> Outcome:
         return "ok"
     for meta in message.tool_result_meta or ():
         if meta.get("id") == block.tool_use_id and meta.get("non_execution_kind"):
-            return "denied"
+            # New CLIs call an interrupt a rejection too; but then nobody has decided.
+            return "denied" if meta.get("permission_decision") else "cancelled"
     text = text_of(block)
     return "cancelled" if any(sign in text for sign in _INTERRUPTED) else "error"
 
@@ -40,6 +41,12 @@ def refusal_in(ending: Decided | Expired | Cancelled) -> Outcome | None:
             return "cancelled"
 
 
+def outcome_after(refusal: Outcome | None, block: ToolResultBlock, message: User) -> Outcome:
+    """How a call ended of which approvals and rules said this: they know it better than words."""
+    outcome = outcome_of(block, message)
+    return refusal if refusal and outcome != "ok" else outcome
+
+
 def end_of(
     block: ToolResultBlock,
     message: User,
@@ -49,9 +56,7 @@ def end_of(
     at: float,
     seq: int,
 ) -> CallEnd:
-    outcome = outcome_of(block, message)
-    if outcome == "error" and refusal:
-        outcome = refusal
+    outcome = outcome_after(refusal, block, message)
     # CLIs write no code on success, and `Exit code N` first on a failure.
     has_run = outcome in ("ok", "error", "cancelled") and name == "Bash"
     return CallEnd(

@@ -94,7 +94,11 @@ class Created(Struct, frozen=True, kw_only=True, omit_defaults=True):
     labels: dict[str, str] = {}
     spec: dict[str, Any] = {}
     env: dict[str, str] = {}
+    #: The digest of the policy that it is under, and the files that this was read from.
     policy: str = ""
+    guarded: tuple[str, ...] = ()
+    #: The folders that the agent's environment names, for the policy.
+    homes: dict[str, str] = {}
     parent: str | None = None
     #: The ancestors, the root first; the parent is the last.
     lineage: tuple[str, ...] = ()
@@ -230,7 +234,8 @@ _Bytes: TypeAlias = bytes
 
 
 class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line that the agent wrote. `end` is where it ends in the launch's output.
+    """A line that the agent wrote. `end` is where the lines end, in the launch's output, that were
+    stored together with it.
 
     `type` is the message's (`system/init` for one with a subtype), `id` a request's. What is no
     JSON is in `bytes`.

@@ -19,7 +19,7 @@ from . import reading as r
 from . import stream
 from .entries import Changes, Outcome
 from .pages import Pages
-from .results import outcome_of, refusal_in
+from .results import outcome_after, refusal_in
 from .step import forget_oldest
 
 #: So many calls, and approvals, are kept open, so that the state fits into a record (256 KB);
@@ -147,10 +147,8 @@ def _begin(state: TimelineState, reading: r.Reading, message: Assistant) -> list
 def _results(state: TimelineState, reading: r.Reading, message: User) -> list[Span]:
     ended = []
     for block in tool_results(message):
-        outcome = outcome_of(block, message)
         refusal = _wait(state, block.tool_use_id).refusal
-        if outcome == "error" and refusal:
-            outcome = refusal
+        outcome = outcome_after(refusal, block, message)
         ended += _end_all(state, reading, [block.tool_use_id], outcome)
     return ended
 
