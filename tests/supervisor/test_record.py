@@ -62,6 +62,8 @@ def test_budgets_and_handing_over_change_what_it_is() -> None:
     tape = Tape(lineage=("r", "p"), parent="p")
     assert tape.tell(stream.BUDGET, limits=Limits(turns=9)).limits == Limits(turns=9)
     assert tape.tell(stream.HANDED_OVER, lineage=("r",)).parent == "r"
+    tape.tell(stream.QUEUED, resume="c9", fork=True)
+    assert (tape.record.resume, tape.record.is_fork) == ("c9", True)
     record = tape.tell(stream.HANDED_OVER, lineage=())
     assert (record.parent, record.lineage) == (None, ())
 
@@ -260,8 +262,8 @@ def test_costs_are_those_of_the_latest_result_of_each_launch() -> None:
     tape.end(code=0)
     tape.run("l2")
     record = tape.result(total_cost_usd=0.2, modelUsage=tokens(5, 5))
-    assert (record.cost_usd, record.usage.total.tokens, record.turns) == (0.5, 80, 3)
-    assert record.usage.total.cache_read == 2000
+    assert (record.cost_usd, record.usage.counted_tokens, record.turns) == (0.5, 80, 3)
+    assert record.usage.tokens.cache_read == 2000
 
 
 def test_a_cli_that_counts_from_nothing_after_a_reset_is_not_believed_to_have_used_less() -> None:
@@ -269,14 +271,27 @@ def test_a_cli_that_counts_from_nothing_after_a_reset_is_not_believed_to_have_us
     tape.result(total_cost_usd=0.1, modelUsage=tokens(10, 20))
     tape.result(total_cost_usd=0, usage={"input_tokens": 0}, modelUsage={})
     record = tape.result(total_cost_usd=0.1, modelUsage=tokens(10, 20))
-    assert (record.cost_usd, record.usage.total.tokens) == (0.2, 60)
+    assert (record.cost_usd, record.usage.counted_tokens) == (0.2, 60)
+
+
+def test_what_a_resumed_cli_brings_along_is_not_counted_twice() -> None:
+    tape = ready()
+    first = tokens(10, 20) | {}
+    first["m"] |= {"costUSD": 0.1}
+    tape.result(total_cost_usd=0.1, modelUsage=first, model_usage_since_last_result=first)
+    tape.end(code=0)
+    tape.run("l2")
+    both = {"m": {"inputTokens": 15, "outputTokens": 25, "costUSD": 0.15}}
+    since = {"m": {"inputTokens": 5, "outputTokens": 5, "costUSD": 0.05}}
+    record = tape.result(total_cost_usd=0.15, modelUsage=both, model_usage_since_last_result=since)
+    assert (record.cost_usd, record.usage.counted_tokens) == (0.15, 40)
 
 
 def test_tokens_of_turns_are_added_up_where_models_are_not_told() -> None:
     tape = ready()
     tape.result(usage={"input_tokens": 3, "output_tokens": 4})
     record = tape.result(usage={"input_tokens": 1, "cache_creation_input_tokens": 2})
-    assert record.usage.total.tokens == 10
+    assert record.usage.counted_tokens == 10
 
 
 @given(st.lists(st.integers(1, 10**7), max_size=40))
@@ -286,7 +301,7 @@ def test_money_does_not_drift(steps: list[int]) -> None:
     for step in steps:
         told += step / 1_000_000
         tape.result(total_cost_usd=told)
-    assert tape.record.usage.total.micros == sum(steps)
+    assert tape.record.usage.micros == sum(steps)
 
 
 def test_only_the_time_at_work_counts() -> None:

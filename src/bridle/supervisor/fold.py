@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..approvals import events as approvals
+from ..approvals.policies import POLICY_APPLIED
 from ..views import stream
 from ..views.stream import Entry, StateChanged
 from . import lines, turns
@@ -49,6 +50,7 @@ def _created(record: SessionRecord, body: stream.Created) -> None:
     record.created_at, record.by, record.policy = body.at, body.by, body.policy
     record.parent, record.lineage, record.orphans = body.parent, body.lineage, body.orphans
     record.limits, record.forked_from = body.limits, body.forked_from
+    record.guarded, record.homes = body.guarded, body.homes
 
 
 def _prompted(record: SessionRecord, entry: Entry) -> None:
@@ -67,6 +69,7 @@ def _prompted(record: SessionRecord, entry: Entry) -> None:
 
 
 def _queued(record: SessionRecord, body: stream.Queued) -> None:
+    record.queued_at, record.resume, record.is_fork = body.at, body.resume, body.fork
     # While a process ends, that it was to stop must not be forgotten: it waits for its place after.
     asked = record.facts.is_stop_asked and record.facts.has_process
     know(record, body.at, is_queued=True, is_stop_asked=asked)
@@ -111,6 +114,10 @@ def _budget(record: SessionRecord, body: stream.BudgetSet) -> None:
 def _handed_over(record: SessionRecord, body: stream.HandedOver) -> None:
     record.lineage = body.lineage
     record.parent = body.lineage[-1] if body.lineage else None
+
+
+def _policy_applied(record: SessionRecord, entry: Entry) -> None:
+    record.policy = lines.policy_in(entry)
 
 
 # --- launches
@@ -227,6 +234,7 @@ _CHANGES: Final[dict[str, _Change]] = {
     stream.SAID: turns.said,
     stream.STDERR: _with_body(_stderr),
     stream.WROTE: turns.wrote,
+    POLICY_APPLIED: _policy_applied,
     approvals.REQUESTED: _asked_for,
     approvals.DECIDED: _settled,
     approvals.EXPIRED: _settled,

@@ -1,6 +1,7 @@
 """What a record reads of the lines of the wire: as little of each as will do.
 
-Owns the reading, and how an agent's use adds up. Our own encoder puts launch, offset and type at
+Owns the reading, and how an agent's use adds up over its processes (`views.costs` has the
+arithmetic of one). Our own encoder puts launch, offset and type at
 the head of a line's event, so an ordinary one is read there, whatever its length, and a cut one
 too. Whatever can't be read raises `msgspec.MsgspecError`.
 """
@@ -13,6 +14,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from ..protocol import messages
+from ..protocol.messages import ModelUsage
+from ..views.costs import Tokens, Total
 from ..views.stream import Entry, Wrote
 from .states import Outcome
 
@@ -75,6 +79,18 @@ def approval_in(entry: Entry) -> str:
     if head is not None:
         return head[1].decode()
     return "" if entry.is_cut else _decode_approval(entry.body).id
+
+
+class _Policy(Struct):
+    digest: str
+
+
+_decode_policy = msgspec.json.Decoder(_Policy).decode
+
+
+def policy_in(entry: Entry) -> str:
+    """The digest of a policy that was applied."""
+    return _decode_policy(entry.body).digest
 
 
 # --- messages, each with what is wanted of it
@@ -147,46 +163,11 @@ def life_in(entry: Entry) -> Life:
 # --- results
 
 
-class Amount(Struct, frozen=True, omit_defaults=True):
-    """What was used. Money is in millionths of a dollar: whole numbers do not drift."""
-
-    micros: int = 0
-    input: int = 0
-    output: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-
-    @property
-    def tokens(self) -> int:
-        """As a budget counts them: without what was read again from the cache, which grows with
-        every call and costs a tenth."""
-        return self.input + self.output + self.cache_write
-
-    def __add__(self, other: Amount) -> Amount:
-        return Amount(
-            self.micros + other.micros,
-            self.input + other.input,
-            self.output + other.output,
-            self.cache_read + other.cache_read,
-            self.cache_write + other.cache_write,
-        )
-
-    def __neg__(self) -> Amount:
-        return Amount(-self.micros, -self.input, -self.output, -self.cache_read, -self.cache_write)
-
-
 class _TurnTokens(Struct):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
-
-
-class _ModelTokens(Struct, rename="camel"):
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_input_tokens: int = 0
-    cache_creation_input_tokens: int = 0
 
 
 #: More than this is no sum of money, and would not fit into what it is counted in.
@@ -200,9 +181,10 @@ class Result(Struct, kw_only=True):
     is_error: bool = False
     terminal_reason: str | None = None
     session_id: str | None = None
-    total_cost_usd: float = 0
+    total_cost_usd: float | None = None
     usage: _TurnTokens | None = None
-    model_usage: dict[str, _ModelTokens] = field(name="modelUsage", default_factory=dict)
+    model_usage: dict[str, ModelUsage] = field(name="modelUsage", default_factory=dict)
+    model_usage_since_last_result: dict[str, ModelUsage] | None = None
     origin: Any = None
     user_message_uuid: str | None = None
     user_message_uuids: list[str] | None = None
@@ -222,8 +204,15 @@ class Result(Struct, kw_only=True):
         return self.user_message_uuids or [u for u in (self.user_message_uuid,) if u]
 
     @property
-    def micros(self) -> int:
-        return round(min(max(self.total_cost_usd, 0.0), _MAX_USD) * 1_000_000)
+    def totals(self) -> messages.Result:
+        """As far as it tells what was used."""
+        return messages.Result(
+            subtype=self.subtype,
+            is_error=self.is_error,
+            total_cost_usd=min(max(self.total_cost_usd or 0.0, 0.0), _MAX_USD),
+            model_usage=self.model_usage,
+            model_usage_since_last_result=self.model_usage_since_last_result,
+        )
 
 
 class _ResultLine(Struct):
@@ -245,39 +234,51 @@ def result_in(entry: Entry) -> Result:
     return Result(
         **({"subtype": "success"} | words),
         is_error=b'"is_error":true' in entry.body,
-        total_cost_usd=float(cost[1]) if cost else 0,
+        total_cost_usd=float(cost[1]) if cost else None,
     )
 
 
-class Usage(Struct, omit_defaults=True):
-    """What a session used in all, and what of it the present process has told."""
+class Usage(Struct, kw_only=True, omit_defaults=True):
+    """What a session used in all. Money is in millionths of a dollar: whole numbers do not drift.
 
-    total: Amount = Amount()
-    launch: Amount = Amount()
+    `earlier` is of the processes before the present one, `launch` what that one has told.
+    """
+
+    micros: int = 0
+    tokens: Tokens = Tokens()
+    earlier_micros: int = 0
+    earlier_tokens: Tokens = Tokens()
+    launch: Total = Total()
+    #: What turns have told for themselves: it counts where totals of models are not told.
+    of_turns: Tokens = Tokens()
+
+    @property
+    def counted_tokens(self) -> int:
+        """As a budget counts them: without what was read again from the cache, which grows with
+        every call and costs a tenth."""
+        return self.tokens.input + self.tokens.output + self.tokens.cache_creation
 
     def start_again(self) -> None:
-        """The next process counts from nothing."""
-        self.launch = Amount()
+        """Another process tells from now on."""
+        self.earlier_micros, self.earlier_tokens = self.micros, self.tokens
+        self.launch, self.of_turns = Total(), Tokens()
 
     def tell(self, result: Result) -> None:
-        """Take the sums of a result. Where they shrink, the CLI has begun anew (after /clear)."""
-        told = sum((_amount_of(model) for model in result.model_usage.values()), Amount())
-        micros = result.micros
-        has_tokens = bool(result.model_usage)
-        if micros < self.launch.micros or (has_tokens and told.tokens < self.launch.tokens):
-            self.start_again()
-        if not has_tokens and result.usage:
-            told = _amount_of(result.usage) + self.launch + Amount(-self.launch.micros)
-        now = Amount(micros) + told
-        self.total = self.total + now + -self.launch
-        self.launch = now
+        # Where the total was cut off, the next result has it.
+        if result.total_cost_usd is not None:
+            self.launch = self.launch.after(result.totals)
+        if result.usage:
+            self.of_turns += _tokens_of(result.usage)
+        models = self.launch.own_models
+        told = sum((use.tokens for use in models.values()), Tokens()) if models else self.of_turns
+        self.micros = self.earlier_micros + round(self.launch.own * 1_000_000)
+        self.tokens = self.earlier_tokens + told
 
 
-def _amount_of(tokens: _TurnTokens | _ModelTokens) -> Amount:
-    return Amount(
-        0,
-        tokens.input_tokens or 0,
-        tokens.output_tokens or 0,
-        tokens.cache_read_input_tokens or 0,
-        tokens.cache_creation_input_tokens or 0,
+def _tokens_of(told: _TurnTokens) -> Tokens:
+    return Tokens(
+        told.input_tokens or 0,
+        told.output_tokens or 0,
+        told.cache_read_input_tokens or 0,
+        told.cache_creation_input_tokens or 0,
     )

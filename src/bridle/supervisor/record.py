@@ -69,6 +69,8 @@ class SessionRecord(Struct, kw_only=True, omit_defaults=True):
     spec: dict[str, Any] = {}
     env: dict[str, str] = {}
     policy: str = ""
+    guarded: tuple[str, ...] = ()
+    homes: dict[str, str] = {}
     parent: str | None = None
     #: The ancestors, the root first; the parent is the last.
     lineage: tuple[str, ...] = ()
@@ -83,6 +85,10 @@ class SessionRecord(Struct, kw_only=True, omit_defaults=True):
     #: The state that the stream says it is in: the latest `session.state`.
     published: State = "stopped"
 
+    #: Since when it waits for a place, and the conversation that its next launch goes on with.
+    queued_at: float = 0
+    resume: str | None = None
+    is_fork: bool = False
     launch: Launch | None = None
     launches: int = 0
     #: The CLI's own id of the conversation.
@@ -114,7 +120,7 @@ class SessionRecord(Struct, kw_only=True, omit_defaults=True):
 
     @property
     def cost_usd(self) -> float:
-        return self.usage.total.micros / 1_000_000
+        return self.usage.micros / 1_000_000
 
     def launch_with(self, name: str) -> Launch | None:
         """The latest launch, if this is its id: an earlier one has no more to say."""
