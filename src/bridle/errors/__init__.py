@@ -51,6 +51,8 @@
     │   ├── LimitReached               too many sessions below one, or too deep
     │   ├── BudgetTooSmall             it does not fit into what is left above it
     │   ├── InvalidLimit               a limit that can't be
+    │   ├── MissingVariables           values that were given by hand are needed again
+    │   ├── ForeignInput               somebody else has written to an agent's input
     │   └── HomeInUse                  another process looks after these sessions
     ├── ApprovalError                  its branch is in `bridle.approvals.errors`
     └── KitError                       the testing kit was given something it can't work with
@@ -116,9 +118,11 @@ from .session import (
 )
 from .supervisor import (
     BudgetTooSmall,
+    ForeignInput,
     HomeInUse,
     InvalidLimit,
     LimitReached,
+    MissingVariables,
     NameTaken,
     NotPossible,
     SupervisorError,
@@ -138,6 +142,7 @@ __all__ = [
     "ConnectionEnded",
     "ControlFailed",
     "DiskFull",
+    "ForeignInput",
     "HomeInUse",
     "InvalidAnswer",
     "InvalidArchive",
@@ -163,6 +168,7 @@ __all__ = [
     "LaunchFailed",
     "LimitReached",
     "LocalError",
+    "MissingVariables",
     "NameTaken",
     "NotPending",
     "NotPossible",
