@@ -88,9 +88,10 @@ class Family:
         return member
 
     def drop(self, session: str) -> None:
-        """It was deleted. Those below it keep it in their lineage."""
-        self._uncount(self.get(session))
-        del self._members[session]
+        """It was deleted, perhaps already. Those below it keep it in their lineage."""
+        member = self._members.pop(session, None)
+        if member:
+            self._uncount(member)
 
     def get(self, session: str) -> Member:
         try:
