@@ -123,7 +123,7 @@ async def test_the_pidfd_is_preferred_and_has_no_thread(run: Run) -> None:
     before = threading.active_count()
     watch = watch_exit(run("exit 0"), told := Told())
     assert isinstance(watch, PidfdWatch)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # one of an earlier test may end now
     await told.exit()
 
 

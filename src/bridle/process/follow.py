@@ -132,6 +132,7 @@ class Following:
             if not has_more or b"\n" in piece:
                 return
             self._unplan()
+        self._plan()
 
     def _piece(self, file: Readable) -> tuple[bytes, bool]:
         """The next piece, up to the end of a line if there is one, and whether there is more."""

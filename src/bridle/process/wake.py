@@ -29,9 +29,9 @@ POLL_SECONDS = 0.05
 class Source(Protocol):
     """One way to find out. A folder that is added again has the same key."""
 
-    def add(self, folder: Path) -> int: ...
+    def add(self, folder: Path, /) -> int: ...
 
-    def drop(self, key: int) -> None: ...
+    def drop(self, key: int, /) -> None: ...
 
     def close(self) -> None: ...
 
@@ -163,8 +163,12 @@ async def open_wakes(folder: Path, *, force: Literal["polling"] | None = None) -
             wakes = Wakes(source)
         except OSError:  # none is left of a user's instances, or a sandbox forbids them
             continue
-        if await _works(wakes, folder):
-            return wakes
+        try:
+            if await _works(wakes, folder):
+                return wakes
+        except BaseException:
+            wakes.close()
+            raise
         wakes.close()
     return Wakes(Polling)
 
