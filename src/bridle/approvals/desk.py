@@ -62,7 +62,7 @@ class Desk:
             approvals.judges[session] = judge
         self._judge = judge
         self._approvals = approvals
-        self._lineage = lineage
+        self.lineage = lineage
         self._folder = folder
         self._suggest = suggest
         self._expires_in = expires_in
@@ -105,7 +105,7 @@ class Desk:
         asking = ApprovalRequest(
             session=self.session,
             launch=self.launch,
-            lineage=self._lineage,
+            lineage=self.lineage,
             kind=_KINDS.get(request.tool_name, "tool"),
             tool=request.tool_name,
             input=request.input,
@@ -134,7 +134,7 @@ class Desk:
         asking = ApprovalRequest(
             session=self.session,
             launch=self.launch,
-            lineage=self._lineage,
+            lineage=self.lineage,
             kind="elicitation",
             tool=request.mcp_server_name,
             input={name: value for name, value in given.items() if value is not None},

@@ -37,6 +37,21 @@ async def open_desk(
     this run of the agent: give the same again to go on with what it has asked.
     """
     await _pin(approvals, policy, session, by)
+    return await seated(
+        approvals, policy, session=session, launch=launch, lineage=lineage, expires_in=expires_in
+    )
+
+
+async def seated(
+    approvals: Approvals,
+    policy: InForce,
+    *,
+    session: str,
+    launch: str = "",
+    lineage: tuple[str, ...] = (),
+    expires_in: float | None = None,
+) -> Desk:
+    """The same, for a caller who knows that the session is under this policy."""
 
     def apply(rule: RememberedRule) -> None:
         change = policy.forget if rule.removed else policy.remember

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -91,6 +91,16 @@ class Policy:
         said = sorted({(rule.behavior, rule.text) for rule in self.rules})
         return msgspec.json.encode([self.preset, self.has_guard, said]).decode()
 
+    @classmethod
+    def read(cls, text: str, files: Iterable[str] = ()) -> Policy:
+        """The policy that says this, as `text` writes it; InvalidPolicy for what it does not."""
+        try:
+            preset, has_guard, said = msgspec.json.decode(text, type=_Said)
+        except msgspec.DecodeError as error:
+            raise InvalidPolicy("policy", None, f"not the text of a policy: {error}") from error
+        rules = [parse_rule(rule, behavior, "policy") for behavior, rule in said]
+        return cls(preset, has_guard=has_guard, rules=rules, files=files)
+
     @property
     def digest(self) -> str:
         """The hash of what it says."""
@@ -101,6 +111,9 @@ class Policy:
         from .judge import Judge  # the judge needs the policy's type
 
         return Judge(self, ground)
+
+
+_Said: TypeAlias = tuple[Preset, bool, list[tuple[Behavior, str]]]
 
 
 def _parsed(behavior: Behavior, texts: Iterable[str]) -> list[Rule]:

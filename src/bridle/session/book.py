@@ -88,6 +88,8 @@ class TurnBook:
         self._is_running = False
         self._is_new = False
         self._is_closed = False
+        #: Whether a turn had begun, or a prompt waited, when it was closed.
+        self.was_cut_off = False
         # Weak as well: whoever has dropped one has no use for what it would gather.
         self._taps: list[ref[Mailbox]] = []
         self._unprompted: WeakSet[asyncio.Queue[Exchange | None]] = WeakSet()
@@ -336,6 +338,7 @@ class TurnBook:
 
     def close(self, error: BaseException) -> None:
         """Nothing at all will come any more."""
+        self.was_cut_off = self.was_cut_off or self.is_busy
         for reader in (*self._waiting.values(), *self._readers):
             _end(reader, error)
         self._waiting, self._joined, self._readers = {}, [], []

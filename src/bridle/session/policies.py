@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 from ..errors import InvalidPolicy
 from ..policy.files import parse_policy, parse_settings
@@ -40,17 +40,31 @@ def in_force(given: str | os.PathLike[str] | Policy, spec: LaunchSpec) -> InForc
     """The policy for a launch, with the rules that the launch's own options mean."""
     policy = given if isinstance(given, Policy) else _named(given)
     policy = policy.with_rules(*_options(spec))
-    env = {**(os.environ if spec.inherit_env else {}), **spec.env}
     ground = ground_of(
         spec.cwd or Path.cwd(),
-        home=env.get("HOME", ""),
         also=tuple(str(folder) for folder in spec.add_dirs),
-        claude_home=env.get("CLAUDE_CONFIG_DIR", ""),
-        bridle_home=env.get("BRIDLE_HOME")
-        or str(Path(env.get("HOME", "~")).expanduser() / ".bridle"),
         guarded=policy.files,
+        **homes_of(spec),
     )
     return InForce(policy, ground)
+
+
+class Homes(TypedDict):
+    """Folders that an agent's environment names, and that a policy guards."""
+
+    home: str
+    claude_home: str
+    bridle_home: str
+
+
+def homes_of(spec: LaunchSpec) -> Homes:
+    env = {**(os.environ if spec.inherit_env else {}), **spec.env}
+    default = Path(env.get("HOME", "~")).expanduser() / ".bridle"
+    return Homes(
+        home=env.get("HOME", ""),
+        claude_home=env.get("CLAUDE_CONFIG_DIR", ""),
+        bridle_home=env.get("BRIDLE_HOME") or str(default),
+    )
 
 
 def fit(policy: InForce, spec: LaunchSpec) -> None:

@@ -25,6 +25,14 @@ class _DecisionLine(Struct):
     response: _DecisionAnswer
 
 
+class _DenyAnswer(Struct):
+    response: Deny
+
+
+class _DenyLine(Struct):
+    response: _DenyAnswer
+
+
 def hook_decision(line: bytes) -> tuple[str, str]:
     """What a hook of ours decided about a call, and why. What is unclear was a no."""
     try:
@@ -44,3 +52,20 @@ def question_decision(line: bytes) -> Decision:
         return msgspec.json.decode(line, type=_DecisionLine).response.response
     except msgspec.DecodeError:
         return Deny("it was refused")
+
+
+def is_no(line: bytes) -> bool:
+    """Whether an answer refuses: a question, or a call in a hook."""
+    try:
+        msgspec.json.decode(line, type=_DenyLine)
+    except msgspec.DecodeError:
+        return hook_decision(line)[0] == "deny" and _is_hook_answer(line)
+    return True
+
+
+def _is_hook_answer(line: bytes) -> bool:
+    try:
+        answer = msgspec.json.decode(line, type=_HookLine).response.response
+    except msgspec.DecodeError:
+        return False
+    return isinstance(answer.hook_specific_output, PreToolUseOutput)

@@ -38,6 +38,7 @@ from .desk import NO_APPROVER, Approver
 from .gate import Gate
 from .hooks import GATE_ID, Hooks, hook_output
 from .outgoing import Outgoing, Send, what_it_says
+from .recall import is_no
 from .tools import ToolServers
 
 Elicitor: TypeAlias = Callable[
@@ -115,7 +116,8 @@ class Responder:
             line = self._connection.answer(event.request_id, Deny(_text(reason)))
         else:
             line = self._connection.fail(event.request_id, reason)
-        self._send(Outgoing(line, "deny", event.request_id), None)
+        # An error in answer to some hooks counts as no answer, and lets things happen.
+        self._send(Outgoing(line, "deny" if is_no(line) else "answer", event.request_id), None)
 
     def unreadable(self, event: RequestUnreadable) -> None:
         self.refuse(event, event.reason)

@@ -93,6 +93,11 @@ class Session(GatedControls):
         return told
 
     @property
+    def book(self) -> TurnBook:
+        """Its turns."""
+        return self._book
+
+    @property
     def id(self) -> str | None:
         """The CLI's session id: None before the first turn, and it may change (/clear, a fork)."""
         return self._book.session_id

@@ -1,0 +1,231 @@
+"""One live agent: its process, its session, and their way to the log and back.
+
+Owns the order at its start and at its end; what is said in between passes through `intake` and
+`outbox`. Let go (`leave`), the process stays, and a later `Agent` goes on with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from ..approvals.desk import Desk
+from ..process.detached import DetachedProcess
+from ..process.stop import uncancelled
+from ..process.transport import Exit, Receiver, StopLimits, Stopped
+from ..session.commit import Seams
+from ..session.past import Past, SavedSession
+from ..session.session import Session
+from ..views import stream
+from ..views.stream import LaunchEnd, LaunchEnded
+from .intake import Intake
+from .making import Made
+from .notes import note
+from .outbox import Outbox
+from .pen import Pen
+from .takeover import Keeper
+
+#: While so much waits to be written down, no more is read.
+MOST_BACKLOG = 8 * 1024 * 1024
+
+_log = logging.getLogger(__name__)
+
+
+class Agent:
+    """One launch. `over` is told once, when nothing of it is left."""
+
+    def __init__(
+        self,
+        made: Made,
+        process: DetachedProcess,
+        pen: Pen,
+        over: Callable[[Agent], None],
+        *,
+        inbox_end: int = 0,
+        offsets: tuple[int, int] = (0, 0),
+        saved: SavedSession | None = None,
+    ) -> None:
+        means = made.means
+        self.id = made.record.id
+        self.launch = made.launch
+        self.process = process
+        self.desk: Desk = made.desk
+        self._means = means
+        self._pen = pen
+        self._over = over
+        self._foreign = ""
+        self._is_stopping = False
+        self._ending: asyncio.Task[None] | None = None
+        self._has_left = False
+        self.outbox = Outbox(
+            pen, process.spool, self.launch, end=inbox_end, foreign=self.is_foreign
+        )
+        self._intake = Intake(pen, means.journal.log, self.id, self.launch, self.outbox)
+        seams = Seams(self._commit, self.outbox.send, self._begin)
+        self.session = Session(
+            _Ear(self, process, offsets), made.handlers, made.options, seams, saved
+        )
+        self._intake.consumed = lambda: self.session.consumed
+        self.keeper = Keeper(means, self.id, self.launch, self.session, pen, self.outbox, process)
+
+    # --- from its start to its end
+
+    async def start(self) -> None:
+        """Shake hands with a process that was just started."""
+        await self.session.start()
+        await self._pen.stored([note(stream.READY, stream.Ready(launch=self.launch, at=self._now))])
+
+    async def go_on(self, past: Past, offset: int, *, is_ready: bool) -> None:
+        """With a process that another has started."""
+        await self.session.go_on(past, offset)
+        if not is_ready:
+            ready = stream.Ready(launch=self.launch, at=self._now)
+            await self._pen.stored([note(stream.READY, ready)])
+
+    async def stop(self, limits: StopLimits | None = None) -> Stopped:
+        """End it and all that it has started; when this returns, nothing of it is left."""
+        self._is_stopping = True
+        stopped = await self.session.stop(limits or self._means.stop)
+        self.has_ended()
+        if not self._pen.is_stuck:  # else it is written down when that is possible
+            await self.ended()
+        return stopped
+
+    async def ended(self) -> None:
+        """Until nothing of it is left, and that is written down."""
+        if self._ending:
+            await uncancelled(self._ending)
+
+    async def leave(self) -> None:
+        """We go, and the agent stays."""
+        self._has_left = True
+        self.desk.detach()
+        await self.session.leave()
+        self.outbox.close()
+        self.process.release()
+
+    # --- what passes
+
+    def _commit(self, batch: object, then: object) -> None:
+        self._intake.commit(batch, then)  # type: ignore[arg-type]
+        if self._pen.backlog > MOST_BACKLOG:
+            self.process.pause_reading()
+            self._pen.write([], self._read_on)
+        self.keeper.heard(len(batch))  # type: ignore[arg-type]
+
+    def _read_on(self) -> None:
+        if not self._has_left:
+            self.process.resume_reading()
+
+    async def _begin(self, request_id: str) -> None:
+        """What may change something is done at most once, whatever becomes of us."""
+        begun = stream.Begun(launch=self.launch, request_id=request_id)
+        await self._pen.stored([note(stream.BEGUN, begun)])
+
+    def complained(self, text: str) -> None:
+        end = self.process.stderr_offset
+        self._pen.write(
+            [note(stream.STDERR, stream.Stderr(launch=self.launch, end=end, text=text))]
+        )
+
+    def is_foreign(self, words: str) -> None:
+        """Somebody else has written to its input: it is ended, for nobody knows what it does."""
+        self._foreign = words
+        _log.error("session %s is stopped: its input is not only ours: %s", self.id, words)
+        self._ending = self._ending or asyncio.ensure_future(self._end("killed"))
+
+    # --- the end
+
+    def has_ended(self) -> None:
+        """The process is gone, and all that it wrote has been read."""
+        if not self._has_left and self._ending is None:
+            self._ending = asyncio.ensure_future(self._end("exited"))
+
+    async def _end(self, how: LaunchEnd) -> None:
+        limits = StopLimits(0.0, 0.5, 5.0) if self._foreign else self._means.stop
+        # Its tools may have outlived it; and with a foreign line it may be at work still.
+        stopped = await self.process.stop(limits)
+        await self._pen.idle()
+        had_result = not self.session.book.was_cut_off
+        await self.session.stop(limits)
+        ended = self._how(how, stopped, had_result=had_result)
+        await self._pen.stored([note(stream.ENDED, ended)])
+        self.outbox.close()
+        self.process.release()
+        self.process.spool.remove()
+        self._over(self)
+
+    def _how(self, how: LaunchEnd, stopped: Stopped, *, had_result: bool) -> LaunchEnded:
+        status = stopped.exit or self.process.exit or Exit()
+        if self._is_stopping:
+            how = "stopped"
+        elif how == "exited" and status == Exit():
+            how = "vanished"
+        elif how == "exited" and status.signal is not None:
+            how = "killed"
+        return LaunchEnded(
+            launch=self.launch,
+            how=how,
+            at=self._now,
+            code=status.code,
+            signal=status.signal,
+            had_result=had_result,
+            words=self._foreign or self.session.book.complaint,
+            stderr=self.process.stderr,
+            survivors=stopped.survivors,
+        )
+
+    @property
+    def _now(self) -> float:
+        return self._means.now()
+
+
+class _Ear:
+    """The transport of a supervised session: the process itself, with an agent that listens."""
+
+    def __init__(self, agent: Agent, process: DetachedProcess, offsets: tuple[int, int]) -> None:
+        self._agent = agent
+        self._process = process
+        self._offsets = offsets
+        self._receiver: Receiver | None = None
+
+    @property
+    def version(self) -> str | None:
+        return self._process.version
+
+    @property
+    def exit(self) -> Exit | None:
+        return self._process.exit
+
+    @property
+    def stderr(self) -> str:
+        return self._process.stderr
+
+    async def start(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._process.follow(self, *self._offsets)
+        await self._process.identify()
+
+    def write(self, data: bytes) -> None:
+        self._process.write(data)
+
+    def close_input(self) -> None:
+        self._process.close_input()
+
+    async def stop(self, limits: StopLimits, *, asked: bool = False) -> Stopped:
+        return await self._process.stop(limits, asked=asked)
+
+    # --- what the process tells
+
+    def received(self, data: bytes) -> None:
+        assert self._receiver
+        self._receiver.received(data)
+
+    def complained(self, text: str) -> None:
+        self._agent.complained(text)
+
+    def ended(self) -> None:
+        assert self._receiver
+        self._receiver.ended()
+        self._agent.has_ended()

@@ -1,0 +1,92 @@
+"""Whence the variables of a launch come: kept as names and sources, never as secret values.
+
+A plain string is taken for a secret: it is used while this supervisor lives and written nowhere, so
+that a resume by a later one needs it again. What is no secret is `Plain`; what must survive a
+restart and is one is read when it is needed, from the supervisor's environment or from a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from ..errors import MissingVariables
+
+GIVEN = "given"
+
+
+class Plain(Struct, frozen=True):
+    """A value that is no secret: it is stored."""
+
+    value: str
+
+
+class FromEnvironment(Struct, frozen=True):
+    """The value that a variable of the supervisor's own environment has at the launch."""
+
+    name: str
+
+
+class FromFile(Struct, frozen=True):
+    """What a file holds at the launch, without the newline at its end."""
+
+    path: str
+
+
+Value: TypeAlias = str | Plain | FromEnvironment | FromFile
+
+
+def sources(env: Mapping[str, Value]) -> dict[str, str]:
+    """What is stored of it: the name of each variable, and its source in words."""
+    return {name: _source(value) for name, value in env.items()}
+
+
+def secrets(env: Mapping[str, Value]) -> dict[str, str]:
+    """The values that must not be stored."""
+    return {name: value for name, value in env.items() if isinstance(value, str)}
+
+
+def resolve(
+    stored: Mapping[str, str], given: Mapping[str, str], environ: Mapping[str, str]
+) -> dict[str, str]:
+    """The values. `given` are those that were not stored; MissingVariables names what is not
+    there."""
+    found: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    for name, source in stored.items():
+        kind, _, rest = source.partition(":")
+        match kind:
+            case "plain":
+                found[name] = rest
+            case "env" if rest in environ:
+                found[name] = environ[rest]
+            case "file":
+                try:
+                    found[name] = Path(rest).expanduser().read_text().removesuffix("\n")
+                except OSError as error:
+                    missing[name] = f"{rest}: {error.strerror}"
+            case "given" if name in given:
+                found[name] = given[name]
+            case "env":
+                missing[name] = f"{rest} is not in the supervisor's environment"
+            case _:
+                missing[name] = "it was given by hand, and is not stored"
+    if missing:
+        raise MissingVariables(missing)
+    return found
+
+
+def _source(value: Value) -> str:
+    match value:
+        case str():
+            return GIVEN
+        case Plain(value=text):
+            return f"plain:{text}"
+        case FromEnvironment(name=name):
+            return f"env:{name}"
+        case FromFile(path=path):
+            return f"file:{path}"
+    raise TypeError(f"{value!r} is no text, Plain, FromEnvironment or FromFile")

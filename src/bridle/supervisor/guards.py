@@ -1,0 +1,187 @@
+"""What holds agents back: lineage, budgets, and a disk that is nearly full.
+
+Owns when one is paused and goes on; who does it is the charge. One timer for all budgets of time,
+and one while the disk is low: none when nothing is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+
+from ..errors import BridleError, words_of
+from ..views import stream
+from ..views.stream import Limits, PauseCause
+from .budgets import Ledger
+from .charge import Charge
+from .lineage import Family, LineageLimits, Orphans, check_birth
+from .means import Means
+from .sessions import Sessions
+from .states import is_live
+
+LOOK_SECONDS = 1.0
+#: The disk is good again when it has so many times the free space at which agents were paused.
+ENOUGH = 1.25
+
+_log = logging.getLogger(__name__)
+
+
+class Guards:
+    """For all sessions of a supervisor."""
+
+    def __init__(
+        self, means: Means, sessions: Sessions, lineage: LineageLimits, free_bytes: int
+    ) -> None:
+        self._means = means
+        self._sessions = sessions
+        self._lineage = lineage
+        self._free_bytes = free_bytes
+        self._looked = 0.0
+        self._is_low = False
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.family = Family()
+        self.ledger = Ledger(self.family)
+
+    def close(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+
+    # --- who there is
+
+    def put(self, charge: Charge) -> None:
+        """It has changed."""
+        self.family.put(charge.record)
+        self.ledger.put(charge.record)
+
+    def drop(self, charge: Charge) -> None:
+        self.ledger.check_delete(charge.id)
+        self.ledger.drop(charge.id)
+        self.family.drop(charge.id)
+
+    def check_birth(self, parent: Charge | None, limits: Limits) -> None:
+        above = parent.id if parent else None
+        check_birth(above, self.family, self._lineage)
+        lineage = (*parent.record.lineage, parent.id) if parent else ()
+        self.ledger.check_birth(lineage, limits, self._means.now())
+
+    def check_start(self, charge: Charge) -> None:
+        self.ledger.check_start(charge.id, self._means.now())
+
+    def hand_over(self, orphans: Orphans, words: str) -> None:
+        """Those who outlive their parent have another lineage from now on."""
+        shares = self.ledger.shares(orphans, self._means.now())
+        for move in orphans.moves:
+            charge, now = self._sessions.get(move.id), self._means.now()
+            body = stream.HandedOver(lineage=move.lineage, at=now, words=words)
+            charge.write(stream.HANDED_OVER, body)
+            if move.id in shares:
+                charge.write(stream.BUDGET, stream.BudgetSet(limits=shares[move.id], at=now))
+            if charge.agent:
+                charge.agent.desk.lineage = move.lineage
+
+    # --- budgets
+
+    async def set_limits(self, charge: Charge, limits: Limits, by: str) -> None:
+        now = self._means.now()
+        self.ledger.check_change(charge.id, limits, now)
+        await charge.store(stream.BUDGET, stream.BudgetSet(limits=limits, at=now, by=by))
+
+    def look(self, charge: Charge) -> None:
+        """Has it, or one above it, used up what it had? And how is the disk?"""
+        record, now = charge.record, self._means.now()
+        is_paused = "budget" in record.facts.pauses
+        reached = self.ledger.reached(charge.id, now) if is_live(record.state) else None
+        if reached and not is_paused:
+            self.pause(charge, "budget", reached.words)
+        elif is_paused and not reached:
+            charge.write(stream.UNPAUSED, stream.Unpaused(cause="budget", at=now))
+        self._wait_for_deadline(now)
+        if time.monotonic() - self._looked >= LOOK_SECONDS:
+            self._look_at_disk()
+
+    def _wait_for_deadline(self, now: float) -> None:
+        timer = self._timers.pop("budget", None)
+        if timer:
+            timer.cancel()
+        due = self.ledger.next_deadline(now)
+        if due is not None:
+            loop = asyncio.get_running_loop()
+            self._timers["budget"] = loop.call_later(max(due - now, 0.05), self._is_due)
+
+    def _is_due(self) -> None:
+        for charge in self._sessions:
+            self.look(charge)
+
+    def pause(self, charge: Charge, cause: PauseCause, words: str) -> None:
+        """Have it stand still: its turn is ended, and nothing more is told to it."""
+        if cause in charge.record.facts.pauses or cause in charge.pausing:
+            return
+        charge.pausing.add(cause)
+        body = stream.Paused(cause=cause, at=self._means.now(), words=words)
+        charge.write(stream.PAUSED, body)
+        if charge.agent and charge.record.facts.is_turn_running:
+            self._own(self._interrupt(charge))
+
+    async def _interrupt(self, charge: Charge) -> None:
+        try:
+            if charge.agent:
+                await charge.agent.session.interrupt()
+        except BridleError as error:
+            _log.warning("session %s was not interrupted: %s", charge.id, words_of(error))
+
+    # --- the disk
+
+    def _look_at_disk(self) -> None:
+        self._looked = time.monotonic()
+        try:
+            free = _free(self._means.home)
+        except OSError as error:
+            _log.warning("the free space of %s can't be seen: %s", self._means.home, error)
+            return
+        if free < self._free_bytes and not self._is_low:
+            self._own(self._freeze(free))
+        elif self._is_low and free >= self._free_bytes * ENOUGH:
+            self._thaw()
+        if self._is_low:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        if timer := self._timers.pop("disk", None):
+            timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timers["disk"] = loop.call_later(LOOK_SECONDS, self._look_at_disk)
+
+    async def _freeze(self, free: int) -> None:
+        self._is_low = True
+        words = f"{free >> 20} MB are free on the disk of {self._means.home}: make room"
+        _log.error("agents are paused: %s", words)
+        for charge in self._sessions:
+            if charge.agent:
+                body = stream.Paused(cause="disk", at=self._means.now(), words=words)
+                charge.write(stream.PAUSED, body)
+                await charge.agent.process.pause()
+        self._look_again()
+
+    def _thaw(self) -> None:
+        self._is_low = False
+        for charge in self._sessions:
+            if "disk" in charge.record.facts.pauses:
+                if charge.agent:
+                    charge.agent.process.unpause()
+                body = stream.Unpaused(cause="disk", at=self._means.now())
+                charge.write(stream.UNPAUSED, body)
+
+    def _own(self, work: object) -> None:
+        task = asyncio.ensure_future(work)  # type: ignore[call-overload]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _free(folder: object) -> int:
+    found = os.statvfs(str(folder))
+    return found.f_bavail * found.f_frsize

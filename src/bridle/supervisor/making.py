@@ -1,0 +1,120 @@
+"""What a supervised session is made of: its launch, its policy and desk, its handlers.
+
+Owns how a record becomes these, for a new process and for one that runs already; starts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ..approvals.desk import Desk
+from ..approvals.policies import Policies
+from ..approvals.seat import seated
+from ..approvals.trust import TrustedFolders
+from ..errors import InvalidLaunch
+from ..policy.force import InForce
+from ..policy.policy import Policy
+from ..process.spec import LaunchSpec
+from ..session.folder import survey_of
+from ..session.gate import Gate
+from ..session.ground import ground_of
+from ..session.hooks import Hooks
+from ..session.making import handlers_of, handshake_seconds, hello, launched
+from ..session.options import SessionOptions
+from ..session.responder import Handlers
+from ..session.tools import ToolServers
+from .environment import resolve
+from .means import Means
+from .record import SessionRecord
+
+#: Fields of a launch that belong to the supervisor.
+OURS = (
+    "cwd",
+    "env",
+    "resume",
+    "fork_session",
+    "session_id",
+    "continue_last",
+    "session_persistence",
+)
+
+
+class Made(Struct):
+    """All that an `Agent` needs beside its process."""
+
+    means: Means
+    record: SessionRecord
+    launch: str
+    spec: LaunchSpec
+    desk: Desk
+    handlers: Handlers
+    options: SessionOptions
+
+
+def stored_spec(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a launch as they are kept, checked."""
+    for name in OURS:
+        if name in options:
+            raise InvalidLaunch(f"{name} can't be given here: the supervisor sets it")
+    unknown = sorted(set(options) - set(LaunchSpec.__struct_fields__))
+    if unknown:
+        raise InvalidLaunch(f"a launch has no option {unknown[0]!r}: docs/sessions.md has them all")
+    kept: dict[str, Any] = msgspec.to_builtins(dict(options), enc_hook=str)
+    return kept
+
+
+async def make_new(
+    means: Means, record: SessionRecord, launch: str, secrets: dict[str, str]
+) -> Made:
+    """For a process that is to be started."""
+    env = resolve(record.env, secrets, means.environ)
+    spec = LaunchSpec(cwd=record.folder, env=env, **record.spec)
+    gate, desk = await _gate(means, record, launch)
+    found = survey_of(record.folder)
+    trusted = TrustedFolders(means.journal, means.now)
+    trust = found if await trusted.is_trusted(found.folder, found.digest) else None
+    spec, withheld = launched(spec, gate, trust)
+    made = _made(means, record, launch, spec, gate, desk)
+    made.options.withheld = withheld
+    return made
+
+
+async def make_again(means: Means, record: SessionRecord, launch: str) -> Made:
+    """For a process that runs: what it was started with can't be changed any more."""
+    spec = LaunchSpec(cwd=record.folder, **record.spec)
+    gate, desk = await _gate(means, record, launch)
+    return _made(means, record, launch, spec, gate, desk)
+
+
+async def _gate(means: Means, record: SessionRecord, launch: str) -> tuple[Gate, Desk]:
+    policies = Policies(means.journal, means.owners, means.now)
+    policy = Policy.read(await policies.text(record.policy), record.guarded)
+    ground = ground_of(
+        record.folder,
+        also=tuple(map(str, record.spec.get("add_dirs", ()))),
+        guarded=record.guarded,
+        **record.homes,  # type: ignore[arg-type]
+    )
+    force = InForce(policy, ground)
+    desk = await seated(
+        means.approvals, force, session=record.id, launch=launch, lineage=record.lineage
+    )
+    return Gate(force, desk), desk
+
+
+def _made(
+    means: Means, record: SessionRecord, launch: str, spec: LaunchSpec, gate: Gate, desk: Desk
+) -> Made:
+    servers = ToolServers(means.tools(record))
+    hooks = means.hooks(record) or Hooks()
+    options = SessionOptions(
+        initialize=hello(servers, None),
+        handshake_seconds=handshake_seconds(spec),
+        shows_replays=spec.replay_user_messages,
+    )
+    handlers = handlers_of(desk, hooks, servers, None, None, gate)
+    return Made(means, record, launch, spec, desk, handlers, options)

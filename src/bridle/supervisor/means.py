@@ -1,0 +1,43 @@
+"""What every session of a supervisor has in common: where things are kept, and who helps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from ..approvals import Approvals
+from ..journal import Journal
+from ..journal.owner import Owners
+from ..process.spool import Spool
+from ..process.transport import StopLimits
+from ..process.wake import Wakes
+from ..session.hooks import Hooks
+from ..session.tools import Tools
+from .record import SessionRecord
+
+#: Gives a session its hooks, and its tools: the same after a restart as before.
+HooksOf = Callable[[SessionRecord], Hooks | None]
+ToolsOf = Callable[[SessionRecord], Tools]
+
+
+class Means(Struct):
+    """Shared by all."""
+
+    home: Path
+    journal: Journal
+    owners: Owners
+    approvals: Approvals
+    wakes: Wakes
+    now: Callable[[], float]
+    hooks: HooksOf = lambda _: None
+    tools: ToolsOf = lambda _: ()
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    stop: StopLimits = StopLimits()
+    #: Values of the variables that were given by hand, by session: in memory alone.
+    secrets: dict[str, dict[str, str]] = {}
+
+    def spool(self, launch: str) -> Spool:
+        return Spool(self.home / "spool" / launch)

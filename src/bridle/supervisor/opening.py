@@ -1,0 +1,85 @@
+"""Opening a home: its journal, its approvals, the watch on its spools, and then its agents."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from ..approvals import open_approvals
+from ..errors import HomeInUse, JournalInUse
+from ..journal import open_journal
+from ..journal.owner import Owners
+from ..process.transport import StopLimits
+from ..process.wake import Wakes, open_wakes
+from .lineage import LineageLimits
+from .means import HooksOf, Means, ToolsOf
+from .supervisor import Supervisor
+
+#: How many agents run at a time.
+SIZE = 20
+#: With less than this on the disk, agents are paused.
+FREE_BYTES = 256 * 1024 * 1024
+
+
+def default_home() -> Path:
+    """$BRIDLE_HOME, or ~/.bridle."""
+    return Path(os.environ.get("BRIDLE_HOME") or Path.home() / ".bridle")
+
+
+@asynccontextmanager
+async def open_supervisor(
+    home: str | os.PathLike[str] | None = None,
+    *,
+    size: int = SIZE,
+    hooks: HooksOf | None = None,
+    tools: ToolsOf | None = None,
+    lineage: LineageLimits | None = None,
+    expires_in: float | None = None,
+    free_bytes: int = FREE_BYTES,
+    stop_limits: StopLimits | None = None,
+    environ: Mapping[str, str] | None = None,
+    now: Callable[[], float] = time.time,
+) -> AsyncIterator[Supervisor]:
+    """Look after the agents of a home. Those that run are found again, and run on afterwards.
+
+    At most `size` run at a time. `hooks` and `tools` give each session its own: the same ones after
+    a restart. Below `free_bytes` on the disk agents are paused. HomeInUse if another has it.
+    """
+    folder = Path(home) if home is not None else default_home()
+    try:
+        journal_open = open_journal(folder)
+        journal = await journal_open.__aenter__()
+    except JournalInUse as error:
+        raise HomeInUse(str(folder), error.pid) from None
+    try:
+        owners = Owners(journal.log)
+        (folder / "spool").mkdir(mode=0o700, exist_ok=True)
+        async with (
+            open_approvals(journal, owners=owners, expires_in=expires_in) as approvals,
+            _wakes(folder / "spool") as wakes,
+        ):
+            means = Means(folder, journal, owners, approvals, wakes, now)
+            means.hooks = hooks or means.hooks
+            means.tools = tools or means.tools
+            means.stop = stop_limits or means.stop
+            means.environ = dict(environ) if environ is not None else means.environ
+            supervisor = Supervisor(means, size, lineage or LineageLimits(), free_bytes)
+            try:
+                await supervisor.open()
+                yield supervisor
+            finally:
+                await supervisor.aclose()
+    finally:
+        await journal_open.__aexit__(None, None, None)
+
+
+@asynccontextmanager
+async def _wakes(folder: Path) -> AsyncIterator[Wakes]:
+    wakes = await open_wakes(folder)
+    try:
+        yield wakes
+    finally:
+        wakes.close()

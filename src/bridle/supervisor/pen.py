@@ -1,0 +1,179 @@
+"""Writes a session's events down, in order, until it works.
+
+Owns the waiting: one append is on its way at a time, what comes meanwhile goes together in the
+next, and what fails is tried again. Nothing is lost by that: what an agent says stays in its spool.
+Whoever must not wait for the log asks `is_stuck`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from ..errors import JournalClosed, words_of
+from ..journal import NewEvent
+from ..journal.events import MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_BODY
+from ..journal.owner import StreamOwner
+
+#: Well below what a batch may have.
+MOST_EVENTS = MAX_BATCH_EVENTS // 2
+MOST_BYTES = MAX_BATCH_BYTES // 2
+FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.05, 2.0
+
+Then = Callable[[], None]
+
+_log = logging.getLogger(__name__)
+
+
+class Note:
+    """Events that belong together, and who wants to know that they are stored."""
+
+    __slots__ = ("events", "size", "then")
+
+    def __init__(self, events: Sequence[NewEvent], then: Then | None) -> None:
+        self.events = events
+        self.then = then
+        # A larger body goes to a blob, and is not counted.
+        self.size = sum(min(len(event.body), MAX_BODY) for event in events)
+
+
+class Pen:
+    """For one stream. `stuck` is told when it can't write, and when it can again (None)."""
+
+    def __init__(
+        self, owner: StreamOwner, stuck: Callable[[BaseException | None], None] | None = None
+    ) -> None:
+        self._owner = owner
+        self._stuck = stuck
+        self._waiting: deque[Note] = deque()
+        self._writing: list[Note] = []
+        self._retry: asyncio.TimerHandle | None = None
+        self._pause = FIRST_RETRY_SECONDS
+        self._is_closed = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.is_stuck = False
+        #: How many bytes wait to be written.
+        self.backlog = 0
+        #: The number of the last event that it has written.
+        self.last_seq = 0
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all that was given is stored."""
+        return not self._waiting and not self._writing
+
+    def write(self, events: Sequence[NewEvent], then: Then | None = None) -> Note:
+        """Append these, then call `then`. Those that are given together are stored together, unless
+        they are more than a batch can hold. Gives what `take_back` needs."""
+        while len(events) > MOST_EVENTS:
+            self._add(Note(events[:MOST_EVENTS], None))
+            events = events[MOST_EVENTS:]
+        note = Note(events, then)
+        self._add(note)
+        if not self._writing:
+            self._next()
+        return note
+
+    def _add(self, note: Note) -> None:
+        if not self._is_closed:
+            self._waiting.append(note)
+            self.backlog += note.size
+            self._idle.clear()
+
+    def take_back(self, note: Note) -> bool:
+        """Do not write this, if it is not on its way yet."""
+        if note not in self._waiting:
+            return False
+        self.backlog -= note.size
+        note.events, note.then, note.size = (), None, 0
+        return True
+
+    async def stored(self, events: Sequence[NewEvent]) -> None:
+        """Append these, and wait until it is done."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.write(events, lambda: None if done.done() else done.set_result(None))
+        if self._is_closed:
+            raise JournalClosed("the session is not looked after any more")
+        await done
+
+    async def idle(self) -> None:
+        """Until nothing waits."""
+        await self._idle.wait()
+
+    def close(self) -> None:
+        """Write nothing more: what waits is dropped."""
+        self._is_closed = True
+        self._waiting.clear()
+        if self._retry:
+            self._retry.cancel()
+            self._retry = None
+            self._writing = []
+        if not self._writing:
+            self._idle.set()
+
+    # --- one append at a time
+
+    def _next(self) -> None:
+        while self._waiting and not self._waiting[0].events:
+            _tell(self._waiting.popleft())
+        if not self._waiting:
+            self._idle.set()
+            return
+        count = size = 0
+        while self._waiting:
+            note = self._waiting[0]
+            count, size = count + len(note.events), size + note.size
+            if self._writing and (count > MOST_EVENTS or size > MOST_BYTES):
+                break
+            self._writing.append(self._waiting.popleft())
+        self._append()
+
+    def _append(self) -> None:
+        self._retry = None
+        events = [event for note in self._writing for event in note.events]
+        self._owner.append(events).add_done_callback(self._settled)
+
+    def _settled(self, stored: asyncio.Future[int]) -> None:
+        error = None if stored.cancelled() else stored.exception()
+        if error or stored.cancelled():
+            self._failed(error or asyncio.CancelledError())
+            return
+        if self.is_stuck:
+            self._changed(None)
+        self.last_seq = stored.result()
+        written, self._writing = self._writing, []
+        for note in written:
+            self.backlog -= note.size
+            _tell(note)
+        if not self._writing:
+            self._next()
+
+    def _failed(self, error: BaseException) -> None:
+        if self._is_closed or isinstance(error, JournalClosed):
+            self._writing = []
+            self._is_closed = True
+            self._idle.set()
+            return
+        if not self.is_stuck:
+            _log.error("%s can't be written down: %s", self._owner.stream, words_of(error))
+            self._changed(error)
+        self._retry = asyncio.get_running_loop().call_later(self._pause, self._append)
+        self._pause = min(self._pause * 2, LAST_RETRY_SECONDS)
+
+    def _changed(self, error: BaseException | None) -> None:
+        self.is_stuck = error is not None
+        if error is None:
+            self._pause = FIRST_RETRY_SECONDS
+        if self._stuck:
+            self._stuck(error)
+
+
+def _tell(note: Note) -> None:
+    if note.then:
+        try:
+            note.then()
+        except Exception:  # noqa: BLE001 - what one does with it must not stop the next
+            _log.exception("a mistake after something was stored")

@@ -1,0 +1,223 @@
+"""All sessions of a home, as their streams say, and who is told when one changes.
+
+Owns the records: each is the fold of its stream, kept so that a restart need not read it all, and
+never a commit point. One feed follows every stream; a change of state is written down once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+
+import msgspec
+
+from ..errors import BridleError, NameTaken, UnknownSession, words_of
+from ..journal import Batch, Feed
+from ..views import stream
+from ..views.stream import Entry
+from .charge import Charge
+from .fold import fold
+from .means import Means
+from .notes import entry
+from .record import SessionRecord, blank, changes, restored, snapshot
+
+BUCKET = "sessions"
+SUPERVISOR = "supervisor"
+PAGE = 500
+#: A record is kept at each change of state, and after so many events.
+KEEP_EVERY = 500
+
+Told = Callable[[Charge, Sequence[Entry]], None]
+
+_log = logging.getLogger(__name__)
+
+
+class Sessions:
+    """`told` hears of every charge whose stream has grown, with what it has grown by; `changed` of
+    one whose process has come or gone."""
+
+    def __init__(self, means: Means, told: Told, changed: Callable[[Charge], None]) -> None:
+        self._means = means
+        self._told = told
+        self._changed = changed
+        self._charges: dict[str, Charge] = {}
+        self._names: dict[str, str] = {}
+        self._feed: Feed = means.journal.log.follow(SUPERVISOR, 1 << 40)
+        self._following: asyncio.Task[None] | None = None
+        self._keeping: dict[str, asyncio.Task[None]] = {}
+        self._kept: dict[str, int] = {}
+        self._watchers: set[asyncio.Queue[SessionRecord | None]] = set()
+        self._bell = asyncio.Condition()
+        self._waiters: list[tuple[Charge, Callable[[SessionRecord], bool], asyncio.Future[None]]]
+        self._waiters = []
+
+    def __iter__(self) -> Iterator[Charge]:
+        return iter(list(self._charges.values()))
+
+    def __len__(self) -> int:
+        return len(self._charges)
+
+    def get(self, session: str) -> Charge:
+        """By id or by name."""
+        charge = self._charges.get(self._names.get(session, session))
+        if charge is None:
+            raise UnknownSession(session)
+        return charge
+
+    def check_name(self, name: str) -> None:
+        if name in self._names:
+            raise NameTaken(name, self._names[name])
+
+    # --- from the start to the end
+
+    async def load(self) -> None:
+        """Every session that has a stream, as that says it is now."""
+        kept = await self._means.journal.records.list(BUCKET)
+        records = {one.key: record for one in kept if (record := _restored(one.value))}
+        for info in await self._means.journal.log.streams():
+            if info.name == SUPERVISOR:
+                continue
+            record = records.get(info.name) or blank(info.name)
+            if record.seq != info.last_seq:
+                record = await self._caught_up(info.name, record)
+            if record.is_created:
+                self.add(record)
+
+    async def _caught_up(self, session: str, record: SessionRecord) -> SessionRecord:
+        while events := await self._means.journal.log.read(session, record.seq, PAGE):
+            for event in events:
+                record = fold(record, entry(event))
+        return record
+
+    def follow(self) -> None:
+        self._following = asyncio.ensure_future(self._follow())
+
+    async def aclose(self) -> None:
+        self._feed.close()
+        if self._following:
+            await asyncio.wait([self._following])
+        for charge in self:
+            await charge.leave()
+        for charge in self:
+            if charge.record.seq != self._kept.get(charge.id):
+                self._keep(charge)
+        if self._keeping:
+            await asyncio.wait(self._keeping.values())
+        for queue in self._watchers:
+            queue.put_nowait(None)
+        for _, _, waiter in self._waiters:
+            waiter.cancel()
+
+    def add(self, record: SessionRecord) -> Charge:
+        charge = self._charges[record.id] = Charge(self._means, record, self._changed)
+        self._kept[record.id] = record.seq
+        if record.name:
+            self._names[record.name] = record.id
+        self._feed.add(record.id, record.seq)
+        return charge
+
+    async def drop(self, charge: Charge) -> None:
+        """It is deleted, with all that was written down of it."""
+        self._feed.remove(charge.id)
+        self._charges.pop(charge.id, None)
+        self._names.pop(charge.record.name, None)
+        await charge.leave()
+        log, records = self._means.journal.log, self._means.journal.records
+        await log.delete(charge.id, (await log.info(charge.id)).last_seq)
+        for bucket in (BUCKET, "takeovers"):
+            found = await records.get(bucket, charge.id)
+            if found:
+                await records.delete(bucket, charge.id, found.revision)
+
+    # --- what grows
+
+    async def _follow(self) -> None:
+        async for batch in self._feed:
+            try:
+                self._grown(batch)
+            except Exception:  # noqa: BLE001 - one session's mistake must not stop the others
+                _log.exception("session %s can't be followed", batch.stream)
+
+    def _grown(self, batch: Batch) -> None:
+        charge = self._charges.get(batch.stream)
+        if charge is None:
+            return
+        entries = [entry(event) for event in batch.stored]
+        for one in entries:
+            fold(charge.record, one)
+        if not entries:
+            return
+        changed = changes(charge.published, charge.record, self._means.now())
+        if changed:
+            charge.published = changed.now
+            charge.write(stream.STATE, changed)
+        if changed or charge.record.seq - self._kept[charge.id] >= KEEP_EVERY:
+            self._keep(charge)
+        self._told(charge, entries)
+        self._ring(charge)
+
+    # --- who wants to know
+
+    async def watch(self) -> AsyncIterator[SessionRecord]:
+        """Each session as it is, then each again when it has changed. A record is a copy."""
+        queue: asyncio.Queue[SessionRecord | None] = asyncio.Queue()
+        self._watchers.add(queue)
+        try:
+            for charge in self:
+                queue.put_nowait(copy(charge.record))
+            while (record := await queue.get()) is not None:
+                yield record
+        finally:
+            self._watchers.discard(queue)
+
+    async def wait(self, charge: Charge, until: Callable[[SessionRecord], bool]) -> SessionRecord:
+        """Until the record is so."""
+        if not until(charge.record):
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append((charge, until, waiter))
+            await waiter
+        return copy(charge.record)
+
+    def _ring(self, charge: Charge) -> None:
+        if self._watchers:
+            record = copy(charge.record)
+            for queue in self._watchers:
+                queue.put_nowait(record)
+        for waiting in list(self._waiters):
+            whom, until, waiter = waiting
+            if waiter.done():
+                self._waiters.remove(waiting)
+            elif whom is charge and until(charge.record):
+                self._waiters.remove(waiting)
+                waiter.set_result(None)
+
+    # --- what is kept
+
+    def _keep(self, charge: Charge) -> None:
+        if charge.id not in self._keeping:
+            task = asyncio.ensure_future(self._put(charge))
+            self._keeping[charge.id] = task
+            task.add_done_callback(lambda _: self._keeping.pop(charge.id, None))
+
+    async def _put(self, charge: Charge) -> None:
+        records = self._means.journal.records
+        self._kept[charge.id] = charge.record.seq
+        kept = snapshot(charge.record)
+        try:
+            found = await records.get(BUCKET, charge.id)
+            await records.put(BUCKET, charge.id, kept, found.revision if found else 0)
+        except BridleError as error:
+            _log.warning("the record of %s can't be kept: %s", charge.id, words_of(error))
+
+
+def copy(record: SessionRecord) -> SessionRecord:
+    """As it is now: the record itself goes on changing."""
+    return restored(snapshot(record))
+
+
+def _restored(kept: bytes) -> SessionRecord | None:
+    try:
+        return restored(kept)
+    except msgspec.MsgspecError:
+        return None  # of another version: it is made again from its stream

@@ -1,0 +1,350 @@
+"""Many agents on one machine: created, started, told, stopped, and found again after a crash.
+
+The face of the package. Records are the `sessions`', the queue is the `fleet`'s, one session is a
+`charge`; what is due to budgets and full disks is in `limits`. Agents outlive it: to close it ends
+none of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from ..approvals import Approvals, Person
+from ..errors import JournalUnwritable
+from ..ids import new_uuid
+from ..journal import Journal
+from ..process.transport import Stopped
+from ..protocol.answers import Interrupted
+from ..protocol.blocks import KnownBlock, TextBlock
+from ..protocol.outbound import prompt_line
+from ..session.session import Session
+from ..views import stream
+from ..views.stream import Limits, OrphanRule, PauseCause
+from .births import forked, settled, wished
+from .charge import Charge
+from .environment import Value, resolve
+from .fleet import Fleet
+from .guards import Guards
+from .lineage import LineageLimits, lineage_below, orphans_of
+from .means import Means
+from .notes import note
+from .record import SessionRecord
+from .sessions import Sessions, copy
+from .signs import Well, sign_in
+from .states import Operation, check_possible
+
+_log = logging.getLogger(__name__)
+
+
+class Recovered(Struct, frozen=True):
+    """What was found when it was opened."""
+
+    #: Agents that run on, and those of which was found how they ended, by session.
+    alive: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+    #: Approvals that wait.
+    pending: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+class Supervisor:
+    """Made by `open_supervisor`. A session is named by its id or by its name."""
+
+    def __init__(self, means: Means, size: int, lineage: LineageLimits, free_bytes: int) -> None:
+        self._means = means
+        self._sessions = Sessions(means, self._told, self._changed)
+        self._fleet = Fleet(self._sessions, size, means.now, self._released)
+        self._guards = Guards(means, self._sessions, lineage, free_bytes)
+        self._tasks: set[asyncio.Task[object]] = set()
+        self.recovered = Recovered()
+
+    @property
+    def approvals(self) -> Approvals:
+        """What agents ask, and people decide."""
+        return self._means.approvals
+
+    @property
+    def journal(self) -> Journal:
+        """Every event; a session's stream has the session's id for a name."""
+        return self._means.journal
+
+    # --- opening and closing
+
+    async def open(self) -> None:
+        start = asyncio.get_running_loop().time()
+        await self._sessions.load()
+        for charge in self._sessions:
+            self._guards.put(charge)
+        found = [charge for charge in self._sessions if charge.record.facts.has_process]
+        for charge in found:
+            charge.take_up()
+        self._sessions.follow()
+        await asyncio.gather(*(charge.begun() for charge in found))
+        pending = await self.approvals.list(status="pending")
+        self.recovered = Recovered(
+            alive=tuple(charge.id for charge in found if charge.agent),
+            ended=tuple(charge.id for charge in found if not charge.agent),
+            pending=tuple(approval.id for approval in pending),
+            seconds=asyncio.get_running_loop().time() - start,
+        )
+        for charge in self._sessions:
+            self._guards.look(charge)
+            self._go_on(charge)
+        self._fleet.pump()
+
+    async def aclose(self) -> None:
+        """Let all go: agents run on, and a later supervisor takes them up."""
+        self._fleet.close()
+        self._guards.close()
+        for task in self._tasks:
+            task.cancel()
+        await self._sessions.aclose()
+
+    async def stop_all(self, by: str = "") -> None:
+        """End every agent."""
+        self._fleet.close()
+        live = [charge for charge in self._sessions if charge.is_at_work]
+        await asyncio.gather(*(charge.stop(by, "all are stopped") for charge in live))
+
+    # --- making
+
+    async def create(
+        self,
+        *,
+        cwd: str | os.PathLike[str],
+        by: Person,
+        prompt: str | Sequence[KnownBlock | str] | None = None,
+        name: str = "",
+        labels: Mapping[str, str] | None = None,
+        policy: str | os.PathLike[str] = "ask",
+        parent: str | None = None,
+        limits: Limits | None = None,
+        orphans: OrphanRule = "stop",
+        env: Mapping[str, Value] | None = None,
+        start: bool = True,
+        **launch: Any,
+    ) -> SessionRecord:
+        """A new session, which starts when there is room; with a prompt, it goes to work then.
+
+        Keywords not named here are fields of `LaunchSpec`: docs/sessions.md.
+        """
+        self._sessions.check_name(name)
+        above = self._sessions.get(parent) if parent else None
+        limits = limits or Limits()
+        self._guards.check_birth(above, limits)
+        wish = wished(cwd, policy, env or {}, launch)
+        facts = await settled(self._means, wish, by)
+        created = replace(
+            facts,
+            name=name,
+            labels=dict(labels or {}),
+            parent=above.id if above else None,
+            lineage=lineage_below(above.id if above else None, self._guards.family),
+            limits=limits,
+            orphans=orphans,
+        )
+        return await self._born(created, prompt, by.name, start=start)
+
+    async def _born(
+        self,
+        created: stream.Created,
+        prompt: str | Sequence[KnownBlock | str] | None,
+        by: str,
+        *,
+        start: bool,
+        resume: str | None = None,
+    ) -> SessionRecord:
+        now = self._means.now()
+        events = [note(stream.CREATED, created)]
+        if prompt is not None:
+            events.append(note(stream.PROMPTED, _prompted(prompt, now, by)))
+        if start:
+            queued = stream.Queued(at=now, resume=resume, fork=resume is not None)
+            events.append(note(stream.QUEUED, queued))
+        charge = self._sessions.add(SessionRecord(id=created.id, name=created.name))
+        await charge.pen.stored(events)
+        return await self._sessions.wait(charge, lambda r: r.is_created and r.seq >= len(events))
+
+    async def fork(
+        self,
+        session: str,
+        *,
+        by: Person,
+        prompt: str | Sequence[KnownBlock | str] | None = None,
+        name: str = "",
+    ) -> SessionRecord:
+        """A new session that goes on, by itself, from what this one has said so far."""
+        charge = self._checked("fork", session)
+        self._sessions.check_name(name)
+        was = charge.record
+        self._guards.check_birth(self._sessions.get(was.parent) if was.parent else None, was.limits)
+        created = replace(await forked(self._means, was, by), name=name)
+        return await self._born(created, prompt, by.name, start=True, resume=was.claude_session_id)
+
+    # --- what is done with one
+
+    async def send(
+        self, session: str, prompt: str | Sequence[KnownBlock | str], *, by: str = ""
+    ) -> str:
+        """Have the agent told this; gives the prompt's uuid once it is written down."""
+        charge = self._checked("send", session)
+        body = _prompted(prompt, self._means.now(), by)
+        if charge.pen.is_stuck:
+            raise JournalUnwritable("the prompt was not taken: the log can't be written just now")
+        await charge.store(stream.PROMPTED, body)
+        return body.uuid
+
+    async def interrupt(self, session: str, *, timeout: float | None = None) -> Interrupted:
+        """End the turn that runs; what waits for an approval is cancelled."""
+        self._checked("interrupt", session)
+        return await self.live(session).interrupt(timeout=timeout)
+
+    def live(self, session: str) -> Session:
+        """The session that runs, for all that can be asked of a CLI."""
+        charge = self._sessions.get(session)
+        if charge.agent is None:
+            check_possible("interrupt", charge.record.state, charge.id)
+            raise RuntimeError("unreachable")
+        return charge.agent.session
+
+    async def stop(self, session: str, *, by: str = "", words: str = "") -> Stopped | None:
+        """End it and all that it has started; its children are stopped or handed over."""
+        charge = self._checked("stop", session)
+        below = orphans_of(charge.id, self._guards.family)
+        for child in below.stop:
+            await self._sessions.get(child).stop(by, f"its parent {charge.id} was stopped")
+        stopped = await charge.stop(by, words)
+        self._guards.hand_over(below, f"its parent {charge.id} was stopped")
+        return stopped
+
+    async def resume(
+        self,
+        session: str,
+        *,
+        prompt: str | Sequence[KnownBlock | str] | None = None,
+        env: Mapping[str, str] | None = None,
+        by: str = "",
+    ) -> SessionRecord:
+        """Start it again, where its conversation was. `env` are values that were given by hand."""
+        charge = self._checked("resume", session)
+        now = self._means.now()
+        if env:
+            self._means.secrets.setdefault(charge.id, {}).update(env)
+        resolve(charge.record.env, self._means.secrets.get(charge.id, {}), self._means.environ)
+        self._guards.check_start(charge)
+        queued = stream.Queued(at=now, resume=charge.record.claude_session_id)
+        events = [note(stream.QUEUED, queued)]
+        if prompt is not None:
+            events.insert(0, note(stream.PROMPTED, _prompted(prompt, now, by)))
+        await charge.pen.stored(events)
+        return await self._sessions.wait(charge, lambda record: record.seq >= charge.pen.last_seq)
+
+    async def pause(self, session: str, *, by: str = "", words: str = "") -> None:
+        """End the turn that runs, and tell the agent nothing more until `unpause`."""
+        charge = self._checked("pause", session)
+        self._guards.pause(charge, "person", words or f"by {by}" if by else words)
+
+    async def unpause(self, session: str, *, by: str = "", cause: PauseCause = "person") -> None:
+        charge = self._checked("unpause", session)
+        body = stream.Unpaused(cause=cause, at=self._means.now(), by=by)
+        await charge.store(stream.UNPAUSED, body)
+
+    async def set_limits(self, session: str, limits: Limits, *, by: str) -> None:
+        """Other limits from now on; where it was paused by the old ones, it goes on."""
+        await self._guards.set_limits(self._sessions.get(session), limits, by)
+
+    async def delete(self, session: str) -> None:
+        """Forget it, with all that was written down of it."""
+        charge = self._checked("delete", session)
+        self._guards.drop(charge)
+        self._means.secrets.pop(charge.id, None)
+        await self._sessions.drop(charge)
+
+    def logged_in(self) -> None:
+        """Somebody has logged in, or the limit is lifted: all may go on."""
+        self._fleet.release()
+
+    # --- looking
+
+    def get(self, session: str) -> SessionRecord:
+        """As it is now: a copy."""
+        return copy(self._sessions.get(session).record)
+
+    def list(self, where: Callable[[SessionRecord], bool] = lambda _: True) -> list[SessionRecord]:
+        """The oldest first."""
+        found = [copy(charge.record) for charge in self._sessions if where(charge.record)]
+        return sorted(found, key=lambda record: (record.created_at, record.id))
+
+    def watch(self) -> AsyncIterator[SessionRecord]:
+        """Each session as it is, then each again when it has changed."""
+        return self._sessions.watch()
+
+    async def wait(
+        self,
+        session: str,
+        until: Callable[[SessionRecord], bool],
+        timeout: float | None = None,
+    ) -> SessionRecord:
+        """Until its record is so."""
+        async with asyncio.timeout(timeout):
+            return await self._sessions.wait(self._sessions.get(session), until)
+
+    # --- what changes
+
+    def _checked(self, operation: Operation, session: str) -> Charge:
+        charge = self._sessions.get(session)
+        check_possible(operation, charge.record.state, charge.id)
+        return charge
+
+    def _told(self, charge: Charge, entries: Sequence[stream.Entry]) -> None:
+        """Its stream has grown."""
+        for one in entries:
+            match sign_in(one):
+                case stream.Limited() as limited:
+                    if not charge.record.facts.is_limited and not charge.record.facts.needs_login:
+                        charge.write(stream.LIMITED, limited)
+                    self._fleet.hold(limited)
+                case Well():
+                    self._fleet.is_well()
+                    if charge.record.facts.is_limited or charge.record.facts.needs_login:
+                        charge.write(stream.UNLIMITED, stream.Unlimited(at=one.at))
+        self._guards.put(charge)
+        self._guards.look(charge)
+        self._go_on(charge)
+        if charge.record.facts.is_queued:
+            self._fleet.pump()
+
+    def _changed(self, charge: Charge) -> None:
+        """Its process has come or gone."""
+        self._go_on(charge)
+        self._fleet.pump()
+
+    def _released(self) -> None:
+        for charge in self._sessions:
+            facts = charge.record.facts
+            if facts.is_limited or facts.needs_login:
+                charge.write(stream.UNLIMITED, stream.Unlimited(at=self._means.now()))
+            self._go_on(charge)
+        self._fleet.pump()
+
+    def _go_on(self, charge: Charge) -> None:
+        if not self._fleet.held and not charge.record.facts.pauses:
+            charge.deliver()
+
+
+def _prompted(prompt: str | Sequence[KnownBlock | str], now: float, by: str) -> stream.Prompted:
+    content = (
+        prompt
+        if isinstance(prompt, str)
+        else [TextBlock(part) if isinstance(part, str) else part for part in prompt]
+    )
+    uuid = new_uuid()
+    line = prompt_line(content, uuid=uuid)
+    return stream.Prompted(uuid=uuid, line=Raw(line.rstrip(b"\n")), at=now, by=by)

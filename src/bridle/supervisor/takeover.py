@@ -1,0 +1,171 @@
+"""What a later supervisor needs to go on with a launch, and need not read all of its past for.
+
+Owns the saved states: one for each session, taken when nothing is under way, stamped with the
+number up to which the log is in it. The log is the truth: without a saved state it is read whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+
+import msgspec
+from msgspec import Struct
+
+from ..errors import BridleError, words_of
+from ..journal import Event
+from ..process.detached import DetachedProcess
+from ..session.past import Past, SavedSession
+from ..session.session import Session
+from ..views import stream
+from .means import Means
+from .notes import entry
+from .outbox import Outbox
+from .pen import Pen
+
+BUCKET = "takeovers"
+#: A state is saved after so many lines, if it can be.
+EVERY_LINES = 500
+#: So much of the output that was read is given back to the disk at once.
+PUNCH_BYTES = 4 * 1024 * 1024
+#: Records have a limit of 256 KB.
+MOST_SAVED = 200 * 1024
+PAGE = 500
+
+_log = logging.getLogger(__name__)
+
+
+class Saved(Struct, frozen=True, kw_only=True):
+    """`seq`: what the log has after it is not in the state. `inbox`: to here it is as written."""
+
+    launch: str
+    seq: int
+    inbox: int = 0
+    session: SavedSession | None = None
+
+
+class Keeper:
+    """Saves one launch's state from time to time, and gives back what its spool no longer needs."""
+
+    def __init__(
+        self,
+        means: Means,
+        session_id: str,
+        launch: str,
+        session: Session,
+        pen: Pen,
+        outbox: Outbox,
+        process: DetachedProcess,
+    ) -> None:
+        self._means = means
+        self._id = session_id
+        self._launch = launch
+        self._session = session
+        self._pen = pen
+        self._outbox = outbox
+        self._spool = process.spool
+        self._lines = 0
+        self._is_due = False
+        self._punched = 0
+        self._saving: asyncio.Task[None] | None = None
+
+    def heard(self, lines: int) -> None:
+        """Some more lines are on their way to the log."""
+        self._lines += lines
+        if not self._is_due and (self._lines >= EVERY_LINES or self._is_much()):
+            self._is_due = True
+            self._pen.write([], self._stored)
+
+    def _is_much(self) -> bool:
+        return self._session.consumed - self._punched >= PUNCH_BYTES
+
+    def _stored(self) -> None:
+        self._is_due = False
+        if not self._pen.is_quiet:
+            return
+        if self._is_much():
+            self._punched = self._session.consumed
+            self._spool.punch("stdout", self._punched)
+        if self._lines >= EVERY_LINES and self._outbox.is_idle and self._saving is None:
+            self._save()
+
+    def _save(self) -> None:
+        state = self._session.save()
+        if state is None or len(state.connection) > MOST_SAVED:
+            return
+        self._lines = 0
+        inbox = self._outbox.end
+        if not self._session.is_busy:
+            # It has answered to all that it was told: so it has read it.
+            self._spool.punch("inbox", inbox)
+        saved = Saved(launch=self._launch, seq=self._pen.last_seq, inbox=inbox, session=state)
+        self._saving = asyncio.ensure_future(self._keep(saved))
+
+    async def _keep(self, saved: Saved) -> None:
+        try:
+            await keep(self._means, self._id, saved)
+        except BridleError as error:
+            _log.warning("the state of session %s can't be saved: %s", self._id, words_of(error))
+        finally:
+            self._saving = None
+
+
+async def keep(means: Means, session_id: str, saved: Saved) -> None:
+    await means.journal.bucket(BUCKET, Saved).change(session_id, lambda _: saved)
+
+
+async def saved_state(means: Means, session_id: str, launch: str) -> Saved:
+    """The latest of this launch; an empty one where there is none that can be read."""
+    try:
+        found = await means.journal.bucket(BUCKET, Saved).get(session_id)
+    except (BridleError, msgspec.MsgspecError) as error:
+        _log.warning("the saved state of session %s can't be read: %s", session_id, error)
+        found = None
+    if found is None or found.value.launch != launch:
+        return Saved(launch=launch, seq=0)
+    return found.value
+
+
+class Replayed(Struct):
+    """What was written to the agent since the saved state, and what its log says of the launch."""
+
+    written: list[bytes]
+    is_ready: bool = False
+
+
+async def replay(means: Means, session_id: str, saved: Saved, past: Past) -> Replayed:
+    """Tell a session its past: every line of the launch that is not in the saved state."""
+    done = Replayed([], is_ready=saved.session is not None)
+    async for event in _events(means, session_id, saved.seq):
+        body = stream.body_of(entry(event) if event.blob is None else await _whole(means, event))
+        if getattr(body, "launch", None) != saved.launch:
+            continue
+        match body:
+            case stream.Line() if event.kind in HEARD:
+                past.heard(bytes(body.line) or body.bytes)
+            case stream.Wrote(line=line):
+                written = bytes(line) + b"\n"
+                past.wrote(written)
+                done.written.append(written)
+            case stream.Begun(request_id=request_id):
+                past.began(request_id)
+            case stream.Ready():
+                done.is_ready = True
+    return done
+
+
+#: Lines that change what a session knows.
+HEARD = (stream.SAID, stream.ASKED, stream.UNREADABLE, stream.WITHDREW, stream.ANSWERED)
+
+
+async def _events(means: Means, session_id: str, after: int) -> AsyncIterator[Event]:
+    while events := await means.journal.log.read(session_id, after, PAGE):
+        for event in events:
+            yield event
+        after = events[-1].seq
+
+
+async def _whole(means: Means, event: Event) -> stream.Entry:
+    payload = await means.journal.payload(event)
+    return stream.Entry(event.seq, event.at, event.kind, payload)
