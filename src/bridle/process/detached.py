@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ..errors import LaunchFailed
 from .complaints import Complaints
@@ -61,6 +61,8 @@ class DetachedProcess:
         self._over = asyncio.Event()
         self._is_frozen = False
         self._stopping: asyncio.Task[Stopped] | None = None
+        #: Is told when something was written to the inbox, by whomever.
+        self.inbox_changed: Callable[[], None] = lambda: None
 
     @property
     def version(self) -> str | None:
@@ -175,6 +177,8 @@ class DetachedProcess:
             self._output.woken()
         if self._errors and name in ("stderr", ANYTHING):
             self._errors.woken()
+        if name in ("inbox", ANYTHING):
+            self.inbox_changed()
 
     def _complained(self, text: str) -> None:
         if self._receiver:
@@ -252,6 +256,7 @@ class DetachedProcess:
     def release(self) -> None:
         """Let go of it, and end nothing: nothing is told from now on."""
         self._receiver = None
+        self.inbox_changed = lambda: None
         self._complaints.flush()
         self._feed.abandon()
         self._lifetime.close()

@@ -54,13 +54,15 @@ class Agent:
         self._means = means
         self._pen = pen
         self._over = over
-        self._foreign = ""
+        self._words = ""
         self._is_stopping = False
+        self._is_hijacked = False
         self._ending: asyncio.Task[None] | None = None
         self._has_left = False
         self.outbox = Outbox(
             pen, process.spool, self.launch, end=inbox_end, foreign=self.is_foreign
         )
+        process.inbox_changed = self.outbox.check
         self._intake = Intake(pen, means.journal.log, self.id, self.launch, self.outbox)
         seams = Seams(self._commit, self.outbox.send, self._begin)
         self.session = Session(
@@ -91,6 +93,13 @@ class Agent:
         if not self._pen.is_stuck:  # else it is written down when that is possible
             await self.ended()
         return stopped
+
+    async def fail(self, words: str) -> None:
+        """End it because it is of no use."""
+        self._words = self._words or words
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._end("exited"))
+        await self.ended()
 
     async def ended(self) -> None:
         """Until nothing of it is left, and that is written down."""
@@ -131,7 +140,7 @@ class Agent:
 
     def is_foreign(self, words: str) -> None:
         """Somebody else has written to its input: it is ended, for nobody knows what it does."""
-        self._foreign = words
+        self._words, self._is_hijacked = words, True
         _log.error("session %s is stopped: its input is not only ours: %s", self.id, words)
         self._ending = self._ending or asyncio.ensure_future(self._end("killed"))
 
@@ -143,7 +152,7 @@ class Agent:
             self._ending = asyncio.ensure_future(self._end("exited"))
 
     async def _end(self, how: LaunchEnd) -> None:
-        limits = StopLimits(0.0, 0.5, 5.0) if self._foreign else self._means.stop
+        limits = StopLimits(0.0, 0.5, 5.0) if self._is_hijacked else self._means.stop
         # Its tools may have outlived it; and with a foreign line it may be at work still.
         stopped = await self.process.stop(limits)
         await self._pen.idle()
@@ -171,7 +180,7 @@ class Agent:
             code=status.code,
             signal=status.signal,
             had_result=had_result,
-            words=self._foreign or self.session.book.complaint,
+            words=self._words or self.session.book.complaint,
             stderr=self.process.stderr,
             survivors=stopped.survivors,
         )

@@ -19,6 +19,7 @@ from ..process.detached import DetachedProcess
 from ..process.spec import LaunchSpec
 from ..process.spool import Spool
 from ..process.transport import Stopped
+from ..session.past import Past
 from ..views import stream
 from ..views.stream import PauseCause
 from .agent import Agent
@@ -123,11 +124,14 @@ class Charge:
         try:
             await agent.start()
         except BridleError as error:
-            if not self.has_left:
-                _log.error("session %s: no handshake: %s", self.id, words_of(error))
-                await agent.stop()
+            await self._no_handshake(agent, error)
             return
         self._is_ready = True
+
+    async def _no_handshake(self, agent: Agent, error: BridleError) -> None:
+        if not self.has_left:
+            _log.error("session %s: no handshake: %s", self.id, words_of(error))
+            await agent.fail(words_of(error))
 
     async def _not_started(self, launch: str, error: Exception) -> None:
         words = words_of(error)
@@ -170,8 +174,25 @@ class Charge:
         past = agent.session.past()
         done = await replay(self._means, self.id, saved, past)
         self._complete_inbox(agent, spool, saved.inbox, done.written)
-        await agent.go_on(past, launch.output_end, is_ready=done.is_ready)
+        self._withdraw_what_is_settled(past)
+        try:
+            await agent.go_on(past, launch.output_end, is_ready=done.is_ready)
+        except BridleError as error:
+            await self._no_handshake(agent, error)
+            return
         self._is_ready = True
+
+    def _withdraw_what_is_settled(self, past: Past) -> None:
+        """What the agent took back, or got an answer to, just before the log was to say so."""
+        asked: set[str | None] = set()
+        for event in past.open_requests():
+            request = getattr(event, "request", None)
+            asked.add(getattr(request, "tool_use_id", None))
+            asked.add(getattr(getattr(request, "input", None), "tool_use_id", None))
+        assert self.agent
+        for approval in self._means.approvals.unfinished(self.id, self.agent.launch):
+            if approval.status == "pending" and approval.tool_use_id not in asked - {None}:
+                self._means.approvals.withdraw(approval.id)
 
     async def _was_started(self, launch: str, spool: Spool) -> bool:
         """It was intended: whether a shim has begun. If not, none will from now on."""

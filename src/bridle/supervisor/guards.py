@@ -39,6 +39,7 @@ class Guards:
         self._lineage = lineage
         self._free_bytes = free_bytes
         self._looked = 0.0
+        self._seen: dict[str, object] = {}
         self._is_low = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -54,14 +55,30 @@ class Guards:
     # --- who there is
 
     def put(self, charge: Charge) -> None:
-        """It has changed."""
-        self.family.put(charge.record)
+        """There is one more."""
+        self._seen[charge.id] = _standing(charge)
         self.ledger.put(charge.record)
+
+    def told(self, charge: Charge) -> None:
+        """Its stream has grown. What counts here seldom changes."""
+        standing = _standing(charge)
+        if self._seen.get(charge.id) != standing:
+            self._seen[charge.id] = standing
+            self.ledger.put(charge.record)
+            self._look_at_tree(charge)
+        if time.monotonic() - self._looked >= LOOK_SECONDS:
+            self._look_at_disk()
+
+    def _look_at_tree(self, charge: Charge) -> None:
+        """What one has used is used for all that share it."""
+        root = (*charge.record.lineage, charge.id)[0]
+        for session in (root, *self.family.live_below(root)):
+            self.look(self._sessions.get(session))
 
     def drop(self, charge: Charge) -> None:
         self.ledger.check_delete(charge.id)
         self.ledger.drop(charge.id)
-        self.family.drop(charge.id)
+        self._seen.pop(charge.id, None)
 
     def check_birth(self, parent: Charge | None, limits: Limits) -> None:
         above = parent.id if parent else None
@@ -92,7 +109,7 @@ class Guards:
         await charge.store(stream.BUDGET, stream.BudgetSet(limits=limits, at=now, by=by))
 
     def look(self, charge: Charge) -> None:
-        """Has it, or one above it, used up what it had? And how is the disk?"""
+        """Has it, or one above it, used up what it had?"""
         record, now = charge.record, self._means.now()
         is_paused = "budget" in record.facts.pauses
         reached = self.ledger.reached(charge.id, now) if is_live(record.state) else None
@@ -101,8 +118,6 @@ class Guards:
         elif is_paused and not reached:
             charge.write(stream.UNPAUSED, stream.Unpaused(cause="budget", at=now))
         self._wait_for_deadline(now)
-        if time.monotonic() - self._looked >= LOOK_SECONDS:
-            self._look_at_disk()
 
     def _wait_for_deadline(self, now: float) -> None:
         timer = self._timers.pop("budget", None)
@@ -180,6 +195,13 @@ class Guards:
         task = asyncio.ensure_future(work)  # type: ignore[call-overload]
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _standing(charge: Charge) -> object:
+    """All of a session that counts for lineage and budgets."""
+    record = charge.record
+    usage = record.usage
+    return record.state, record.turns, usage.micros, usage.tokens, record.limits, record.lineage
 
 
 def _free(folder: object) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..approvals import open_approvals
 from ..errors import HomeInUse, JournalInUse
-from ..journal import open_journal
+from ..journal import Journal, open_journal
 from ..journal.owner import Owners
 from ..process.transport import StopLimits
 from ..process.wake import Wakes, open_wakes
@@ -49,12 +49,7 @@ async def open_supervisor(
     a restart. Below `free_bytes` on the disk agents are paused. HomeInUse if another has it.
     """
     folder = Path(home) if home is not None else default_home()
-    try:
-        journal_open = open_journal(folder)
-        journal = await journal_open.__aenter__()
-    except JournalInUse as error:
-        raise HomeInUse(str(folder), error.pid) from None
-    try:
+    async with _opened(folder) as journal:
         owners = Owners(journal.log)
         (folder / "spool").mkdir(mode=0o700, exist_ok=True)
         async with (
@@ -72,8 +67,19 @@ async def open_supervisor(
                 yield supervisor
             finally:
                 await supervisor.aclose()
+
+
+@asynccontextmanager
+async def _opened(folder: Path) -> AsyncIterator[Journal]:
+    opening = open_journal(folder)
+    try:
+        journal = await opening.__aenter__()
+    except JournalInUse as error:
+        raise HomeInUse(str(folder), error.pid) from None
+    try:
+        yield journal
     finally:
-        await journal_open.__aexit__(None, None, None)
+        await opening.__aexit__(None, None, None)
 
 
 @asynccontextmanager

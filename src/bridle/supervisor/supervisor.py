@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ..approvals import Approvals, Person
-from ..errors import JournalUnwritable
+from ..errors import JournalUnwritable, NotPossible
 from ..ids import new_uuid
 from ..journal import Journal
 from ..process.transport import Stopped
@@ -210,8 +210,7 @@ class Supervisor:
         """The session that runs, for all that can be asked of a CLI."""
         charge = self._sessions.get(session)
         if charge.agent is None:
-            check_possible("interrupt", charge.record.state, charge.id)
-            raise RuntimeError("unreachable")
+            raise NotPossible("ask the CLI", charge.record.state, "resume it first", charge.id)
         return charge.agent.session
 
     async def stop(self, session: str, *, by: str = "", words: str = "") -> Stopped | None:
@@ -315,8 +314,8 @@ class Supervisor:
                     self._fleet.is_well()
                     if charge.record.facts.is_limited or charge.record.facts.needs_login:
                         charge.write(stream.UNLIMITED, stream.Unlimited(at=one.at))
-        self._guards.put(charge)
-        self._guards.look(charge)
+        charge.pausing.difference_update(charge.record.facts.pauses)
+        self._guards.told(charge)
         self._go_on(charge)
         if charge.record.facts.is_queued:
             self._fleet.pump()
