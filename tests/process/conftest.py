@@ -20,7 +20,7 @@ from bridle.process.spool import Spool
 from bridle.process.wake import Wakes, open_wakes
 
 from .children import AT_ONCE, MARK, Heard, Lifeline, Start, marked
-from .spools import Detach, RunShim, shims
+from .spools import Detach, RunShim, TakeUp, shims
 
 
 @pytest.fixture(autouse=True)
@@ -84,5 +84,20 @@ async def detach(mark: str, wakes: Wakes, tmp_path: Path) -> AsyncIterator[Detac
 
     yield detach
     for process in started:
+        await process.stop(AT_ONCE)
+        process.release()
+
+
+@pytest_asyncio.fixture
+async def take_up(wakes: Wakes) -> AsyncIterator[TakeUp]:
+    taken: list[DetachedProcess] = []
+
+    def take_up(spool: Spool, launch: str) -> DetachedProcess:
+        process = DetachedProcess(LaunchSpec(command=["true"]), spool, wakes, launch)
+        taken.append(process)
+        return process
+
+    yield take_up
+    for process in taken:
         await process.stop(AT_ONCE)
         process.release()

@@ -19,7 +19,20 @@ from bridle.process.transport import Exit
 from bridle.process.tree import Tree
 from bridle.process.wake import Wakes
 
-from .children import LIMIT, Heard
+from .children import LIMIT, Heard, python
+
+ECHO = ["/bin/sh", "-c", "exec cat #"]
+READY = python("import os; os.write(1, b'ready\\n'); os.read(0, 1)")
+#: Hears nothing but SIGKILL.
+DEAF = python(
+    """
+    import os, signal, time
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    os.write(1, b"ready\\n")
+    while True: time.sleep(600)
+    """
+)
 
 
 class Shimmed:
@@ -75,6 +88,21 @@ class Detach(Protocol):
     def __call__(
         self, command: list[str], **options: object
     ) -> Awaitable[tuple[DetachedProcess, Heard]]: ...
+
+
+class TakeUp(Protocol):
+    """The fixture `take_up`: another controller's view of what somebody else has started."""
+
+    def __call__(self, spool: Spool, launch: str) -> DetachedProcess: ...
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def inotify_files() -> int:
+    links = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    return sum("inotify" in str(link.readlink()) for link in links)
 
 
 async def until_spool(

@@ -12,10 +12,20 @@ from typing import Any
 
 import pytest
 
-from bridle.process.exits import PidfdWatch, ThreadWatch, reap, watch_exit
+from bridle.process.exits import (
+    LifeWatch,
+    PidfdWatch,
+    ThreadWatch,
+    leave,
+    reap,
+    reap_left,
+    watch_exit,
+    watch_life,
+)
 from bridle.process.transport import Exit
 
-from .children import LIMIT, gone, take_status, until_zombie
+from .children import LIMIT, gone, is_alive, take_status, until_zombie
+from .spools import open_files
 
 WATCHES = [PidfdWatch, ThreadWatch]
 
@@ -158,3 +168,37 @@ def test_a_loop_that_is_closed_before_the_child_ends_is_survived(run: Run) -> No
 
 def test_a_child_that_is_nobodys_has_no_status() -> None:
     assert reap(os.getpid()) == Exit()
+
+
+# --- of others
+
+
+@pytest.mark.parametrize("watch", [PidfdWatch, LifeWatch])
+async def test_the_end_of_somebody_elses_child_is_told(
+    run: Run, monkeypatch: pytest.MonkeyPatch, watch: type
+) -> None:
+    if watch is LifeWatch:
+        monkeypatch.delattr("os.pidfd_open")
+    pid = run("read line")
+    watching = watch_life(pid, lambda: is_alive(pid), told := Told())
+    assert isinstance(watching, watch)
+    os.kill(pid, signal.SIGKILL)
+    await told.exit()
+
+
+async def test_a_number_that_is_another_processes_by_now_is_told_as_gone(run: Run) -> None:
+    pid, before = run("read line"), open_files()
+    watch_life(pid, lambda: False, told := Told())
+    assert await told.exit() == Exit()
+    assert open_files() == before
+    assert is_alive(pid)
+
+
+async def test_a_child_that_nobody_watches_is_buried_when_there_is_occasion(run: Run) -> None:
+    pid = run("read line")
+    leave(pid)
+    os.kill(pid, signal.SIGKILL)
+    until_zombie(pid)
+    reap_left()
+    with pytest.raises(ChildProcessError):
+        take_status(pid)

@@ -89,7 +89,6 @@ async def test_the_input_ends_after_all_that_was_appended(run_shim: RunShim) -> 
     for line in lines:
         shimmed.say(line)
     assert shimmed.spool.ring(end=True)
-    shimmed.say(b"never seen")
     os.kill(shimmed.cli(), signal.SIGUSR1)
     data = b"".join(lines)
     assert len(data) > 5_000_000

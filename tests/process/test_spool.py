@@ -12,7 +12,7 @@ import pytest
 from bridle.process.spool import ProcessId, Spool, current_boot
 from bridle.process.transport import Exit
 
-from .spools import RunShim
+from .spools import RunShim, open_files
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -22,10 +22,6 @@ def spool(tmp_path: Path) -> Spool:
     spool = Spool(tmp_path / "some" / "spool")
     spool.make()
     return spool
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_nobody_else_may_see_it(spool: Spool) -> None:

@@ -14,6 +14,7 @@ from bridle.process import wake as wake_module
 from bridle.process.wake import ANYTHING, Polling, Told, Wakes, open_wakes
 
 from .children import LIMIT
+from .spools import inotify_files
 
 
 class News:
@@ -144,11 +145,6 @@ async def test_after_it_is_closed_nothing_is_told(any_wakes: Wakes, tmp_path: Pa
 
 
 # --- inotify
-
-
-def inotify_files() -> int:
-    links = [Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd")]  # noqa: PTH208
-    return sum(link.is_symlink() and "inotify" in str(link.readlink()) for link in links)
 
 
 async def test_one_instance_serves_hundreds_of_folders(wakes: Wakes, tmp_path: Path) -> None:

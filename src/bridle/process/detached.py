@@ -112,8 +112,11 @@ class DetachedProcess:
     async def spawn(self) -> ProcessId:
         """Start a shim, which starts the CLI; which process it is. Nothing is told yet."""
         self._program.find()
-        self.spool.make()
-        self._lifetime.begin()
+        try:
+            self.spool.make()
+            self._lifetime.begin()
+        except OSError as error:  # the disk is full, or no more folders can be watched
+            raise LaunchFailed(f"can't start {self.argv[0]}: {error}") from error
         try:
             pid = spawn_shim(self.spool.folder, self.argv, self._program.env, self._spec.cwd)
             self._lifetime.expect(pid)
@@ -234,7 +237,7 @@ class DetachedProcess:
             self._exited()
         if self._output and not self._output.is_paused:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), limits.signal)
+                await asyncio.wait_for(self._over.wait(), limits.total - stopped.seconds)
         return stopped
 
     def _tree(self) -> Tree:
