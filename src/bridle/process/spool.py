@@ -61,6 +61,7 @@ class Spool:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
+        self._start = f"{self.folder}/"
 
     def make(self) -> None:
         """Everything that a shim needs; what is there already stays as it is."""
@@ -71,7 +72,7 @@ class Spool:
             os.mkfifo(self.path("doorbell"), 0o600)
 
     def path(self, name: str) -> str:
-        return f"{self.folder}/{name}"
+        return self._start + name
 
     def is_made(self) -> bool:
         return os.path.exists(self.path("doorbell"))  # noqa: PTH110 - asked for every launch
@@ -209,19 +210,29 @@ class Spool:
         except FileNotFoundError:
             return []
 
-    @contextlib.contextmanager
-    def _open(self, name: str, flags: int) -> Iterator[int]:
-        fd = os.open(self.path(name), flags, 0o600)
-        try:
-            yield fd
-        finally:
-            os.close(fd)
+    def _open(self, name: str, flags: int) -> _Opened:
+        return _Opened(self._start + name, flags)
 
     @contextlib.contextmanager
     def _locked(self, flags: int, kind: int) -> Iterator[None]:
         with self._open("lock", flags) as fd:
             fcntl.flock(fd, kind | fcntl.LOCK_NB)
             yield
+
+
+class _Opened:
+    """A descriptor for the time of a block; a generator for it would take longer than the open."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, path: str, flags: int) -> None:
+        self._fd = os.open(path, flags, 0o600)
+
+    def __enter__(self) -> int:
+        return self._fd
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
 
 
 @functools.cache
