@@ -275,7 +275,7 @@ WRONG_PROMPTS: list[tuple[Any, dict[str, Any]]] = [
     ("", {}),
     ([], {}),
     (5, {}),
-    (["words"], {}),
+    ([5], {}),
     ([Unknown("new", b"{}", "new")], {}),
     ("\ud800", {}),
     ("hello", {"priority": "soon"}),

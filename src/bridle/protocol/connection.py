@@ -9,7 +9,7 @@ written in the order in which they were asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -283,7 +283,7 @@ class Connection:
 
     def prompt(
         self,
-        content: str | list[KnownBlock],
+        content: str | Sequence[KnownBlock | str],
         *,
         uuid: str | UnsetType = UNSET,
         priority: Priority | UnsetType = UNSET,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ..errors import InvalidRequest, InvalidState, NotPending
 from .answers import ANSWER_OF, Done
-from .blocks import KnownBlock
+from .blocks import KnownBlock, TextBlock
 from .codec import DECODE_ERRORS, UNWRITABLE, check, encode_line
 from .control import (
     ControlCancelLine,
@@ -149,23 +149,28 @@ def read_written(line: bytes) -> Written:
 
 
 def prompt_line(
-    content: str | list[KnownBlock],
+    content: str | Sequence[KnownBlock | str],
     *,
     uuid: str | UnsetType = UNSET,
     priority: Priority | UnsetType = UNSET,
     should_query: bool | UnsetType = UNSET,
 ) -> bytes:
-    """The line that gives a CLI a user message."""
-    if not content or not isinstance(content, str | list):
+    """The line that gives a CLI a user message; a text among blocks is a block of text."""
+    if not content or not isinstance(content, str | list | tuple):
         raise InvalidRequest("user", "a prompt is text, or a list of content blocks")
+    said = content if isinstance(content, str) else [_block(part) for part in content]
     try:
         prompt = Prompt(
-            PromptContent(content), uuid=uuid, priority=priority, should_query=should_query
+            PromptContent(said), uuid=uuid, priority=priority, should_query=should_query
         )
         check(prompt)
         return encode_line(prompt)
     except UNWRITABLE as error:
         raise InvalidRequest("user", str(error)) from error
+
+
+def _block(part: KnownBlock | str) -> KnownBlock:
+    return TextBlock(part) if isinstance(part, str) else part
 
 
 def subtype_of(request: OutboundRequest) -> str:

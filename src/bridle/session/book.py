@@ -336,6 +336,11 @@ class TurnBook:
         for tap in self._open_taps():
             tap.close(error)
 
+    def lose_turn(self, error: BaseException) -> None:
+        """No turn runs any more, and its end was not heard."""
+        if self._is_running or self._waiting:
+            self._finish(list(self._waiting), error, None)
+
     def close(self, error: BaseException) -> None:
         """Nothing at all will come any more."""
         self.was_cut_off = self.was_cut_off or self.is_busy

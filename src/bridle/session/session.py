@@ -24,7 +24,7 @@ from ..ids import new_uuid
 from ..process.stop import uncancelled
 from ..process.transport import StopLimits, Stopped, Transport
 from ..protocol.answers import Answered, Initialized
-from ..protocol.blocks import KnownBlock, TextBlock
+from ..protocol.blocks import KnownBlock
 from ..protocol.capabilities import ANSWERED_SINCE, Capabilities
 from ..protocol.control import Priority
 from ..protocol.events import (
@@ -96,6 +96,10 @@ class Session(GatedControls):
     def book(self) -> TurnBook:
         """Its turns."""
         return self._book
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self._end or self._stopping)
 
     @property
     def id(self) -> str | None:
@@ -218,14 +222,9 @@ class Session(GatedControls):
         self._check_open()
         if not query and self.capabilities.does("prompts without a query") == "no":
             raise NotSupported("a prompt without a query", self.capabilities.version, "2.1.325")
-        content = (
-            prompt
-            if isinstance(prompt, str)
-            else [TextBlock(part) if isinstance(part, str) else part for part in prompt]
-        )
         uuid = new_uuid()
         line = self._connection.prompt(
-            content,
+            prompt,
             uuid=uuid,
             priority=priority or UNSET,
             should_query=UNSET if query else False,

@@ -14,7 +14,7 @@ from ..approvals.desk import Desk
 from ..process.detached import DetachedProcess
 from ..process.stop import uncancelled
 from ..process.transport import Exit, Receiver, StopLimits, Stopped
-from ..session.commit import Seams
+from ..session.commit import Batch, Seams, Then
 from ..session.past import Past, SavedSession
 from ..session.session import Session
 from ..views import stream
@@ -24,6 +24,7 @@ from .making import Made
 from .notes import note
 from .outbox import Outbox
 from .pen import Pen
+from .resync import Resync, is_damage
 from .takeover import Keeper
 
 #: While so much waits to be written down, no more is read.
@@ -69,6 +70,7 @@ class Agent:
             _Ear(self, process, offsets), made.handlers, made.options, seams, saved
         )
         self._intake.consumed = lambda: self.session.consumed
+        self.resync = Resync(self.launch, means.now, self._resynced)
         self.keeper = Keeper(means, self.id, self.launch, self.session, pen, self.outbox, process)
 
     # --- from its start to its end
@@ -109,6 +111,7 @@ class Agent:
     async def leave(self) -> None:
         """We go, and the agent stays."""
         self._has_left = True
+        self.resync.close()
         self.desk.detach()
         await self.session.leave()
         self.outbox.close()
@@ -116,12 +119,14 @@ class Agent:
 
     # --- what passes
 
-    def _commit(self, batch: object, then: object) -> None:
-        self._intake.commit(batch, then)  # type: ignore[arg-type]
+    def _commit(self, batch: Batch, then: Then) -> None:
+        self._intake.commit(batch, then)
+        if is_damage(batch):
+            self.resync.damaged(self.session)
         if self._pen.backlog > MOST_BACKLOG:
             self.process.pause_reading()
             self._pen.write([], self._read_on)
-        self.keeper.heard(len(batch))  # type: ignore[arg-type]
+        self.keeper.heard(len(batch))
 
     def _read_on(self) -> None:
         if not self._has_left:
@@ -131,6 +136,9 @@ class Agent:
         """What may change something is done at most once, whatever becomes of us."""
         begun = stream.Begun(launch=self.launch, request_id=request_id)
         await self._pen.stored([note(stream.BEGUN, begun)])
+
+    def _resynced(self, body: stream.Resynced) -> None:
+        self._pen.write([note(stream.RESYNCED, body)])
 
     def complained(self, text: str) -> None:
         end = self.process.stderr_offset
@@ -153,6 +161,7 @@ class Agent:
 
     async def _end(self, how: LaunchEnd) -> None:
         limits = StopLimits(0.0, 0.5, 5.0) if self._is_hijacked else self._means.stop
+        self.resync.close()
         # Its tools may have outlived it; and with a foreign line it may be at work still.
         stopped = await self.process.stop(limits)
         await self._pen.idle()

@@ -150,10 +150,9 @@ def _ready(record: SessionRecord, body: stream.Ready) -> None:
         know(record, body.at, phase="ready")
 
 
-def _checked(record: SessionRecord, body: stream.Checked) -> None:
-    launch = record.launch_with(body.launch)
-    if launch:
-        launch.inbox_checked = max(launch.inbox_checked, body.inbox)
+def _resynced(record: SessionRecord, body: stream.Resynced) -> None:
+    if record.launch_with(body.launch) and body.is_idle:
+        turns.lost(record, body.at)
 
 
 def _ended(record: SessionRecord, body: stream.LaunchEnded) -> None:
@@ -229,7 +228,7 @@ _CHANGES: Final[dict[str, _Change]] = {
     stream.INTENDED: _with_body(_intended),
     stream.STARTED: _with_body(_started),
     stream.READY: _with_body(_ready),
-    stream.CHECKED: _with_body(_checked),
+    stream.RESYNCED: _with_body(_resynced),
     stream.ENDED: _with_body(_ended),
     stream.SAID: turns.said,
     stream.STDERR: _with_body(_stderr),

@@ -51,10 +51,9 @@ class Launch(Struct, kw_only=True, omit_defaults=True):
     words: str = ""
     stderr: str = ""
     survivors: tuple[int, ...] = ()
-    #: Where what was read of its output and of its stderr ends, and of what we wrote to it.
+    #: Where what was read of its output and of its stderr ends.
     output_end: int = 0
     stderr_end: int = 0
-    inbox_checked: int = 0
 
 
 class SessionRecord(Struct, kw_only=True, omit_defaults=True):

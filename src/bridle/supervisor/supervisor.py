@@ -22,7 +22,7 @@ from ..ids import new_uuid
 from ..journal import Journal
 from ..process.transport import Stopped
 from ..protocol.answers import Interrupted
-from ..protocol.blocks import KnownBlock, TextBlock
+from ..protocol.blocks import KnownBlock
 from ..protocol.outbound import prompt_line
 from ..session.session import Session
 from ..views import stream
@@ -339,11 +339,6 @@ class Supervisor:
 
 
 def _prompted(prompt: str | Sequence[KnownBlock | str], now: float, by: str) -> stream.Prompted:
-    content = (
-        prompt
-        if isinstance(prompt, str)
-        else [TextBlock(part) if isinstance(part, str) else part for part in prompt]
-    )
     uuid = new_uuid()
-    line = prompt_line(content, uuid=uuid)
+    line = prompt_line(prompt, uuid=uuid)
     return stream.Prompted(uuid=uuid, line=Raw(line.rstrip(b"\n")), at=now, by=by)

@@ -113,6 +113,13 @@ def _answered(record: SessionRecord, uuids: list[str], at: float, outcome: Outco
     know(record, at, is_turn_running=is_running)
 
 
+def lost(record: SessionRecord, at: float) -> None:
+    """No turn runs, and how the last one ended is not known."""
+    if record.facts.is_turn_running:
+        record.is_turn_open = False
+        _answered(record, list(record.unanswered), at, "lost")
+
+
 def wrote(record: SessionRecord, entry: Entry) -> None:
     record.last_at = entry.at
     launch, what, uuid = lines.written_in(entry)

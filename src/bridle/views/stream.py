@@ -30,7 +30,7 @@ HANDED_OVER = "session.handed_over"
 INTENDED = "launch.intended"
 STARTED = "launch.started"
 READY = "launch.ready"
-CHECKED = "launch.checked"
+RESYNCED = "launch.resynced"
 ENDED = "launch.ended"
 
 # --- the wire, line by line
@@ -208,11 +208,16 @@ class Ready(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: float
 
 
-class Checked(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Up to here the inbox is as we wrote it, and has been read."""
+class Resynced(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A part of what it said was lost (a full disk), and it was asked where it stands.
+
+    `is_idle`: it says that no turn runs; None where it does not say.
+    """
 
     launch: str
-    inbox: int
+    at: float
+    words: str = ""
+    is_idle: bool | None = None
 
 
 class LaunchEnded(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -299,7 +304,7 @@ BODIES: dict[str, type[Struct]] = {
     INTENDED: Intended,
     STARTED: Started,
     READY: Ready,
-    CHECKED: Checked,
+    RESYNCED: Resynced,
     ENDED: LaunchEnded,
     SAID: Line,
     ASKED: Line,
