@@ -423,13 +423,20 @@ def test_bodies_of_any_shape_never_raise(kind: str, body: dict[str, Any], is_cut
     assert tape.record.state
 
 
+#: Kinds that change nothing in a record.
+UNTOLD = {
+    *(stream.BEGUN, stream.TAKEN_UP, stream.OPENED, stream.HELD),
+    *(stream.RELEASED, stream.CLOSED),
+}
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"launch":1}', b'{"launch":"l1"}', b"\xff"])
 def test_what_cannot_be_read_is_counted(body: bytes) -> None:
     tape = ready()
-    for kind in BODIES:
-        if kind != stream.BEGUN:
-            tape.put(kind, body)
-    assert tape.record.unreadable == len(BODIES) - 1
+    told = set(BODIES) - UNTOLD
+    for kind in told:
+        tape.put(kind, body)
+    assert tape.record.unreadable == len(told)
 
 
 @pytest.mark.parametrize("total", [-1, 1e300, 0, 12])

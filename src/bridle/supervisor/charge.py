@@ -173,8 +173,15 @@ class Charge:
         self.agent = agent
         past = agent.session.past()
         done = await replay(self._means, self.id, saved, past)
-        self._complete_inbox(agent, spool, saved.inbox, done.written)
+        appended = self._complete_inbox(agent, spool, saved.inbox, done.written)
         self._withdraw_what_is_settled(past)
+        taken = stream.TakenUp(
+            launch=launch.id,
+            at=self._means.now(),
+            requests=len(past.open_requests()),
+            appended=appended,
+        )
+        self.write(stream.TAKEN_UP, taken)
         try:
             await agent.go_on(past, launch.output_end, is_ready=done.is_ready)
         except BridleError as error:
@@ -208,10 +215,10 @@ class Charge:
             await self.store(stream.STARTED, started)
         return True
 
-    def _complete_inbox(self, agent: Agent, spool: Spool, start: int, written: list[bytes]) -> None:
+    def _complete_inbox(self, agent: Agent, spool: Spool, start: int, written: list[bytes]) -> int:
         """What was written down and not appended is appended now; the rest must be as written."""
         if not spool.is_made():
-            return
+            return 0
         found = compare(spool.read_inbox(start, agent.outbox.end - start), written)
         if found.foreign:
             agent.is_foreign(f"somebody else wrote to it: {found.foreign[:200]!r}")
@@ -220,6 +227,7 @@ class Charge:
             agent.outbox.note_late(line)
         if found.missing:
             agent.outbox.add(found.missing)
+        return len(found.missing)
 
     # --- telling
 

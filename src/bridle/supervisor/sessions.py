@@ -23,7 +23,6 @@ from .notes import entry
 from .record import SessionRecord, blank, changes, restored, snapshot
 
 BUCKET = "sessions"
-SUPERVISOR = "supervisor"
 PAGE = 500
 #: A record is kept at each change of state, and after so many events.
 KEEP_EVERY = 500
@@ -43,7 +42,7 @@ class Sessions:
         self._changed = changed
         self._charges: dict[str, Charge] = {}
         self._names: dict[str, str] = {}
-        self._feed: Feed = means.journal.log.follow(SUPERVISOR, 1 << 40)
+        self._feed: Feed = means.journal.log.follow(stream.SUPERVISOR, 1 << 40)
         self._following: asyncio.Task[None] | None = None
         self._keeping: dict[str, asyncio.Task[None]] = {}
         self._kept: dict[str, int] = {}
@@ -76,7 +75,7 @@ class Sessions:
         kept = await self._means.journal.records.list(BUCKET)
         records = {one.key: record for one in kept if (record := _restored(one.value))}
         for info in await self._means.journal.log.streams():
-            if info.name == SUPERVISOR:
+            if info.name == stream.SUPERVISOR:
                 continue
             record = records.get(info.name) or blank(info.name)
             if record.seq != info.last_seq:

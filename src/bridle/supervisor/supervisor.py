@@ -35,6 +35,7 @@ from .guards import Guards
 from .lineage import LineageLimits, lineage_below, orphans_of
 from .means import Means
 from .notes import note
+from .pen import Pen
 from .record import SessionRecord
 from .sessions import Sessions, copy
 from .signs import Well, sign_in
@@ -62,7 +63,7 @@ class Supervisor:
         self._sessions = Sessions(means, self._told, self._changed)
         self._fleet = Fleet(self._sessions, size, means.now, self._released)
         self._guards = Guards(means, self._sessions, lineage, free_bytes)
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._pen = Pen(means.owners.of(stream.SUPERVISOR))
         self.recovered = Recovered()
 
     @property
@@ -94,6 +95,14 @@ class Supervisor:
             pending=tuple(approval.id for approval in pending),
             seconds=asyncio.get_running_loop().time() - start,
         )
+        opened = stream.Opened(
+            at=self._means.now(),
+            pid=os.getpid(),
+            alive=self.recovered.alive,
+            ended=self.recovered.ended,
+            pending=self.recovered.pending,
+        )
+        self._pen.write([note(stream.OPENED, opened)])
         for charge in self._sessions:
             self._guards.look(charge)
             self._go_on(charge)
@@ -103,9 +112,11 @@ class Supervisor:
         """Let all go: agents run on, and a later supervisor takes them up."""
         self._fleet.close()
         self._guards.close()
-        for task in self._tasks:
-            task.cancel()
+        self._pen.write([note(stream.CLOSED, stream.Released(at=self._means.now()))])
         await self._sessions.aclose()
+        if not self._pen.is_stuck:
+            await self._pen.idle()
+        self._pen.close()
 
     async def stop_all(self, by: str = "") -> None:
         """End every agent."""
@@ -309,7 +320,8 @@ class Supervisor:
                 case stream.Limited() as limited:
                     if not charge.record.facts.is_limited and not charge.record.facts.needs_login:
                         charge.write(stream.LIMITED, limited)
-                    self._fleet.hold(limited)
+                    if self._fleet.hold(limited):
+                        self._pen.write([note(stream.HELD, limited)])
                 case Well():
                     self._fleet.is_well()
                     if charge.record.facts.is_limited or charge.record.facts.needs_login:
@@ -326,6 +338,7 @@ class Supervisor:
         self._fleet.pump()
 
     def _released(self) -> None:
+        self._pen.write([note(stream.RELEASED, stream.Released(at=self._means.now()))])
         for charge in self._sessions:
             facts = charge.record.facts
             if facts.is_limited or facts.needs_login:

@@ -25,11 +25,20 @@ STATE = "session.state"
 BUDGET = "session.budget"
 HANDED_OVER = "session.handed_over"
 
+# --- the supervisor, in a stream of its own
+
+SUPERVISOR = "supervisor"
+OPENED = "supervisor.opened"
+HELD = "supervisor.held"
+RELEASED = "supervisor.released"
+CLOSED = "supervisor.closed"
+
 # --- one run of the agent's process
 
 INTENDED = "launch.intended"
 STARTED = "launch.started"
 READY = "launch.ready"
+TAKEN_UP = "launch.taken_up"
 RESYNCED = "launch.resynced"
 ENDED = "launch.ended"
 
@@ -181,6 +190,23 @@ class HandedOver(Struct, frozen=True, kw_only=True, omit_defaults=True):
     words: str = ""
 
 
+class Opened(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A supervisor has begun its work: the sessions whose agents it found alive, those of which it
+    found how they had ended, and the approvals that wait."""
+
+    at: float
+    pid: int
+    alive: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+
+
+class Released(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Agents may be started and told things again; or the supervisor has let them go."""
+
+    at: float
+
+
 class Intended(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A process is about to be started, and will carry this id in its environment."""
 
@@ -206,6 +232,16 @@ class Ready(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     launch: str
     at: float
+
+
+class TakenUp(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Another controller goes on with it. `requests`: what it had asked and nobody had answered;
+    `appended`: bytes of the inbox that were written down and not there yet."""
+
+    launch: str
+    at: float
+    requests: int = 0
+    appended: int = 0
 
 
 class Resynced(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -301,9 +337,14 @@ BODIES: dict[str, type[Struct]] = {
     STATE: StateChanged,
     BUDGET: BudgetSet,
     HANDED_OVER: HandedOver,
+    OPENED: Opened,
+    HELD: Limited,
+    RELEASED: Released,
+    CLOSED: Released,
     INTENDED: Intended,
     STARTED: Started,
     READY: Ready,
+    TAKEN_UP: TakenUp,
     RESYNCED: Resynced,
     ENDED: LaunchEnded,
     SAID: Line,
