@@ -40,7 +40,7 @@ async def test_it_is_a_transport_and_knows_nothing_before_it_starts(
     wakes: Wakes, tmp_path: Path
 ) -> None:
     spool = Spool(tmp_path / "spool")
-    process: Transport = DetachedProcess(LaunchSpec(command=["true"]), spool, wakes, "launch")
+    process: Transport = DetachedProcess(LaunchSpec(command=["true"]), spool, wakes, new_token(8))
     assert (process.version, process.exit, process.stderr) == (None, None, "")
     process.close_input()
     assert await process.stop(StopLimits()) == Stopped("gone", 0.0)
@@ -100,7 +100,7 @@ async def test_a_launch_that_was_abandoned_is_told(wakes: Wakes, tmp_path: Path)
     spool = Spool(tmp_path / "spool")
     spool.make()
     spool.abandon()
-    process = DetachedProcess(LaunchSpec(command=READY), spool, wakes, "launch")
+    process = DetachedProcess(LaunchSpec(command=READY), spool, wakes, new_token(8))
     with pytest.raises(LaunchFailed, match="the launch was abandoned"):
         await process.spawn()
     assert psutil.Process().children() == []
@@ -113,7 +113,7 @@ async def test_a_shim_that_fails_tells_why(
     broken.write_text("raise RuntimeError('no such luck')")
     monkeypatch.setattr("bridle.process.spawn._SHIM", str(broken))
     spool = Spool(tmp_path / "spool")
-    process = DetachedProcess(LaunchSpec(command=READY), spool, wakes, "launch")
+    process = DetachedProcess(LaunchSpec(command=READY), spool, wakes, new_token(8))
     with pytest.raises(LaunchFailed, match="RuntimeError: no such luck"):
         await process.spawn()
     assert (await process.stop(StopLimits())).survivors == ()
@@ -127,7 +127,7 @@ async def test_one_that_is_cancelled_while_it_starts_leaves_nothing(
     monkeypatch.setattr("bridle.process.spawn._SHIM", str(slow))
     monkeypatch.setattr("bridle.process.detached.BEGIN_SECONDS", 0.2)
     spool, before = Spool(tmp_path / "spool"), open_files()
-    process = DetachedProcess(LaunchSpec(command=READY), spool, wakes, "launch")
+    process = DetachedProcess(LaunchSpec(command=READY), spool, wakes, new_token(8))
     with pytest.raises(LaunchFailed, match=r"no shim in 0\.2 s"):
         await process.spawn()
     with pytest.raises(TimeoutError):
@@ -236,7 +236,7 @@ async def test_all_but_the_shim_is_stopped_where_it_is_and_goes_on(detach: Detac
     await heard.line()
     await process.pause()
     states = {seen.pid: psutil.Process(seen.pid).status() for seen in process._tree().look()}
-    assert states.pop(process.pid) == psutil.STATUS_SLEEPING
+    assert states.pop(process.pid) != psutil.STATUS_STOPPED
     assert set(states.values()) == {psutil.STATUS_STOPPED}
     assert len(states) == 3
     process.write(b"later\n")
@@ -299,7 +299,7 @@ async def test_hundreds_are_followed_with_one_instance(
         spool.make()
         # As if this process were the shim: it lives, and will not be ended by this test.
         (spool.folder / "shim").write_text(f"{own.pid} {own.born} {current_boot()}")
-        process = DetachedProcess(LaunchSpec(command=["true"]), spool, wakes, "none")
+        process = DetachedProcess(LaunchSpec(command=["true"]), spool, wakes, new_token(8))
         process.follow(heard := Heard())
         everyone.append((process, heard))
     assert inotify_files() == 1

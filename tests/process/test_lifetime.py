@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bridle.ids import new_token
 from bridle.process.spool import Spool
 from bridle.process.transport import Exit, StopLimits
 from bridle.process.wake import Wakes
@@ -46,8 +47,9 @@ asyncio.run(main())
 """
 
 
-async def killed_controller(folder: Path, launch: str, command: list[str]) -> Spool:
+async def killed_controller(folder: Path, command: list[str]) -> tuple[Spool, str]:
     """A controller that starts this, writes a line, sees its echo and is killed."""
+    launch = new_token(8)
     words = [sys.executable, "-c", CONTROLLER, str(folder), launch, json.dumps(command)]
     controller = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
     assert controller.stdout
@@ -55,17 +57,17 @@ async def killed_controller(folder: Path, launch: str, command: list[str]) -> Sp
         assert await controller.stdout.readline() == b"from the first\n"
     controller.kill()
     await controller.wait()
-    return Spool(folder / launch)
+    return Spool(folder / launch), launch
 
 
 async def test_another_controller_goes_on_where_a_killed_one_left_off(
     tmp_path: Path, take_up: TakeUp
 ) -> None:
-    spool = await killed_controller(tmp_path, "launch", ECHO)
+    spool, launch = await killed_controller(tmp_path, ECHO)
     assert spool.is_held()
     # What a torn write has left of a line is completed.
     spool.append(b"half of ")
-    process, heard = take_up(spool, "launch"), Heard()
+    process, heard = take_up(spool, launch), Heard()
     process.follow(heard, spool.size("stdout"))
     process.write(b"a line\n")
     assert await heard.line() == "half of a line"
@@ -86,11 +88,11 @@ async def test_all_that_was_said_while_nobody_was_there_is_told(
         print("words", file=sys.stderr)
         sys.exit(3)
     """
-    spool = await killed_controller(tmp_path, "launch", python(code))
+    spool, launch = await killed_controller(tmp_path, python(code))
     spool.append(b"go on\n")
     assert spool.ring()
     await until_spool(wakes, spool, lambda: spool.exit() is not None)
-    process, heard = take_up(spool, "launch"), Heard()
+    process, heard = take_up(spool, launch), Heard()
     process.follow(heard, 15)
     assert heard.data == b"", "before whoever follows is ready"
     assert await heard.end() == "unheard\n"
@@ -130,7 +132,7 @@ async def test_a_launch_that_never_came_to_a_shim_has_ended(
     spool = Spool(tmp_path / "spool")
     spool.make()
     assert spool.abandon()
-    process, heard = take_up(spool, "launch"), Heard()
+    process, heard = take_up(spool, new_token(8)), Heard()
     process.follow(heard)
     assert await heard.end() == ""
     assert process.exit == Exit()
@@ -168,13 +170,13 @@ async def test_a_cli_that_hears_nothing_is_killed_when_its_shim_was(
 async def test_a_shim_that_is_dead_when_it_is_found_is_told(
     tmp_path: Path, take_up: TakeUp
 ) -> None:
-    spool = await killed_controller(tmp_path, "launch", ECHO)
+    spool, launch = await killed_controller(tmp_path, ECHO)
     shim, cli = spool.shim(), spool.cli()
     assert shim
     assert cli
     os.kill(shim.pid, signal.SIGKILL)
     assert await gone([shim.pid, cli.pid], LIMIT)
-    process, heard = take_up(spool, "launch"), Heard()
+    process, heard = take_up(spool, launch), Heard()
     process.follow(heard)
     assert await heard.end() == "from the first\n"
     assert process.exit == Exit()
