@@ -8,7 +8,7 @@ CLI_VERSIONS = $(shell $(BIN)/python -c 'from bridle.protocol.capabilities impor
 PROPERTIES := tests/protocol/test_properties.py
 SHELLS := tests/policy/shell/test_differential.py
 
-.PHONY: up test check conformance bench record clean help
+.PHONY: up test check conformance soak bench record clean help
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -60,6 +60,10 @@ conformance: $(VENV)/.node ## real CLIs of three versions, and docs/conformance.
 record: $(VENV)/.node ## new fixtures for tests/wires from real CLIs
 	@$(BIN)/python -m tests.wires.record
 
+soak: $(READY) ## kill the supervisor 1,000 times while eight agents work
+	@echo "Killing a supervisor 1,000 times, for some minutes…"
+	@KILLS=1000 $(BIN)/pytest tests/supervisor/test_kill.py -q --timeout 1800
+
 # A venv of its own: the official SDK is there only to be compared with.
 $(VENV)-bench/.ready: pyproject.toml
 	@echo "Setting up $(VENV)-bench with claude-agent-sdk, to compare with…"
@@ -67,11 +71,13 @@ $(VENV)-bench/.ready: pyproject.toml
 	@$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
 
-bench: $(READY) $(VENV)-bench/.ready ## judging; the journal; decoding; sessions against claude-agent-sdk (16 minutes)
+bench: $(READY) $(VENV)-bench/.ready ## judging; the journal; many agents; decoding; sessions against claude-agent-sdk (22 minutes)
 	@echo "Judging calls by a policy of 100 rules, for some seconds…"
 	@$(BIN)/python bench/policy.py --write
 	@echo "The journal on this disk, beside plain sqlite3, for some minutes…"
 	@$(BIN)/python bench/journal.py --write
+	@echo "A hundred agents under a supervisor, for some minutes…"
+	@$(BIN)/python bench/supervisor.py --write
 	@echo "Decoding, for some seconds…"
 	@$(BIN)/python bench/decode.py
 	@echo "Sessions beside claude-agent-sdk, for some minutes…"
