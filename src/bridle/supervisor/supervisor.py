@@ -64,6 +64,8 @@ class Supervisor:
         self._fleet = Fleet(self._sessions, size, means.now, self._released)
         self._guards = Guards(means, self._sessions, lineage, free_bytes)
         self._pen = Pen(means.owners.of(stream.SUPERVISOR))
+        #: One is born after the other: names and limits are checked against all who are there.
+        self._births = asyncio.Lock()
         self.recovered = Recovered()
 
     @property
@@ -146,22 +148,23 @@ class Supervisor:
 
         Keywords not named here are fields of `LaunchSpec`: docs/sessions.md.
         """
-        self._sessions.check_name(name)
-        above = self._sessions.get(parent) if parent else None
-        limits = limits or Limits()
-        self._guards.check_birth(above, limits)
-        wish = wished(cwd, policy, env or {}, launch)
-        facts = await settled(self._means, wish, by)
-        created = replace(
-            facts,
-            name=name,
-            labels=dict(labels or {}),
-            parent=above.id if above else None,
-            lineage=lineage_below(above.id if above else None, self._guards.family),
-            limits=limits,
-            orphans=orphans,
-        )
-        return await self._born(created, prompt, by.name, start=start)
+        async with self._births:
+            self._sessions.check_name(name)
+            above = self._sessions.get(parent) if parent else None
+            limits = limits or Limits()
+            self._guards.check_birth(above, limits)
+            wish = wished(cwd, policy, env or {}, launch)
+            facts = await settled(self._means, wish, by)
+            created = replace(
+                facts,
+                name=name,
+                labels=dict(labels or {}),
+                parent=above.id if above else None,
+                lineage=lineage_below(above.id if above else None, self._guards.family),
+                limits=limits,
+                orphans=orphans,
+            )
+            return await self._born(created, prompt, by.name, start=start)
 
     async def _born(
         self,
@@ -193,11 +196,14 @@ class Supervisor:
     ) -> SessionRecord:
         """A new session that goes on, by itself, from what this one has said so far."""
         charge = self._checked("fork", session)
-        self._sessions.check_name(name)
-        was = charge.record
-        self._guards.check_birth(self._sessions.get(was.parent) if was.parent else None, was.limits)
-        created = replace(await forked(self._means, was, by), name=name)
-        return await self._born(created, prompt, by.name, start=True, resume=was.claude_session_id)
+        async with self._births:
+            self._sessions.check_name(name)
+            was = charge.record
+            above = self._sessions.get(was.parent) if was.parent else None
+            self._guards.check_birth(above, was.limits)
+            created = replace(await forked(self._means, was, by), name=name)
+            resume = was.claude_session_id
+            return await self._born(created, prompt, by.name, start=True, resume=resume)
 
     # --- what is done with one
 

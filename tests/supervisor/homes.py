@@ -1,0 +1,135 @@
+"""A home with agents for one test: fake CLIs, a supervisor, and what its streams say."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bridle.approvals import Approval, Person
+from bridle.process.transport import StopLimits
+from bridle.supervisor import SessionRecord, Supervisor, open_supervisor
+from bridle.testing import FakeCli
+from bridle.views import stream
+from tests.process.children import marked
+
+ME = Person("me", "test")
+LIMIT = 15.0
+#: An agent that is told to end does so at once; one that does not is not waited for.
+SOON = StopLimits(graceful=1.0, signal=0.3, total=5.0)
+
+Step = dict[str, Any]
+
+PROMPT: Step = {"prompt": True}
+INIT: Step = {"init": {}}
+DONE: Step = {"result": "done"}
+#: One whole turn.
+TURN: tuple[Step, ...] = (PROMPT, INIT, {"say": "hello"}, DONE)
+#: A turn that never comes to its end.
+WORKS: tuple[Step, ...] = (PROMPT, INIT, {"say": "at it"})
+#: A turn that asks.
+ASKS: tuple[Step, ...] = (
+    PROMPT,
+    INIT,
+    {"tool_use": {"name": "Bash", "id": "t1", "input": {"command": "rm x"}}},
+    {"ask": {"tool_name": "Bash", "input": {"command": "rm x"}, "tool_use_id": "t1"}, "id": "q1"},
+    DONE,
+)
+
+
+class Home:
+    """All below one folder; `mark` is in the environment of all that it starts."""
+
+    def __init__(self, folder: Path, mark: str, home: Path | None = None) -> None:
+        self.folder = home or folder / "home"
+        self.work = folder / "work"
+        self.work.mkdir()
+        self._fakes = folder / "fakes"
+        self._mark = mark
+        self._made = 0
+
+    def cli(self, *steps: Step, **settings: Any) -> FakeCli:
+        self._made += 1
+        return FakeCli(steps, self._fakes, f"cli-{self._made}", **settings)
+
+    @contextlib.asynccontextmanager
+    async def open(self, *, keep: bool = False, **options: Any) -> AsyncIterator[Supervisor]:
+        """A supervisor; its agents are stopped with it, unless they are to be kept."""
+        async with open_supervisor(self.folder, **{"stop_limits": SOON, **options}) as supervisor:
+            try:
+                yield supervisor
+            finally:
+                if not keep:
+                    await supervisor.stop_all("the test")
+
+    async def start(
+        self, supervisor: Supervisor, *steps: Step, settings: Step | None = None, **options: Any
+    ) -> SessionRecord:
+        """A session with a CLI of its own that plays these steps; told to go, unless it is not."""
+        cli = self.cli(*steps, **(settings or {}))
+        told = {"prompt": "go", "command": cli.command, **options}
+        return await supervisor.create(cwd=self.work, by=ME, **told)
+
+    def alive(self) -> list[int]:
+        """All that this test has started and that is alive."""
+        return [pid for pid in marked(self._mark) if pid != os.getpid()]
+
+    def end_all(self) -> list[int]:
+        """End what was left behind; what that was."""
+        left = self.alive()
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return left
+
+
+async def until(supervisor: Supervisor, session: str, *states: str) -> SessionRecord:
+    return await supervisor.wait(session, lambda record: record.state in states, LIMIT)
+
+
+async def asked(supervisor: Supervisor, session: str) -> Approval:
+    """What it asks, once it does."""
+    async with asyncio.timeout(LIMIT):
+        async for news in supervisor.approvals.watch():
+            for approval in news:
+                if approval.session == session and approval.status == "pending":
+                    return approval
+    raise AssertionError("the approvals were closed")
+
+
+async def bodies(supervisor: Supervisor, session: str, kind: str) -> list[Any]:
+    """What the events of one kind say, in order."""
+    decode, name = stream.BODIES[kind], supervisor.get(session).id
+    events = await supervisor.journal.log.read(name, 0, 10_000)
+    return [msgspec.json.decode(event.body, type=decode) for event in events if event.kind == kind]
+
+
+async def kinds(supervisor: Supervisor, session: str) -> list[str]:
+    name = supervisor.get(session).id
+    return [event.kind for event in await supervisor.journal.log.read(name, 0, 10_000)]
+
+
+async def states(supervisor: Supervisor, session: str) -> list[str]:
+    """Every state that was published, the first one too."""
+    changes: Sequence[stream.StateChanged] = await bodies(supervisor, session, stream.STATE)
+    for before, after in itertools.pairwise(changes):
+        assert before.now == after.was, changes
+    return [change.now for change in changes]
+
+
+async def published(supervisor: Supervisor, session: str, state: str) -> list[str]:
+    """The same, once this is the last of them."""
+    await supervisor.wait(session, lambda record: record.state == record.published == state, LIMIT)
+    return await states(supervisor, session)
+
+
+async def at_once(work: Any, limit: float = LIMIT) -> Any:
+    async with asyncio.timeout(limit):
+        return await work
