@@ -21,10 +21,12 @@ import bridle
 import bridle.approvals
 import bridle.journal
 import bridle.policy
+import bridle.supervisor
 from bridle.approvals import Approvals, Policies, Remembered, TrustedFolders
 from bridle.journal import Bucket, EventLog, Feed, Journal, NewEvent, SqliteJournal, memory_journal
 from bridle.policy import PRESETS, InForce
 from bridle.session.controls import Controls
+from bridle.supervisor import Supervisor, open_supervisor
 from bridle.testing import FakeCli, InstalledCli, Turn, tool_use
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +59,7 @@ async def test_the_readmes_python_does_what_it_says(
 
 
 def test_the_python_of_the_readme_and_the_docs_is_typed(tmp_path: Path) -> None:
-    pages_of = ("sessions", "journal", "policies", "approvals", "views")
+    pages_of = ("sessions", "journal", "policies", "approvals", "views", "supervisor")
     names = ("README.md", *(f"docs/{name}.md" for name in pages_of))
     pages = [block for name in names for block in blocks_in(ROOT / name)]
     assert len(pages) >= 5
@@ -175,9 +177,10 @@ def test_the_presets_of_the_policy_page_are_those_of_the_code() -> None:
     [
         ("policies", bridle.policy, (InForce,)),
         ("approvals", bridle.approvals, (Approvals, Remembered, TrustedFolders, Policies)),
+        ("supervisor", bridle.supervisor, (Supervisor,)),
     ],
 )
-def test_every_name_and_method_of_policies_and_approvals_is_documented(
+def test_every_name_and_method_of_what_has_a_page_is_documented(
     page: str, module: ModuleType, kinds: tuple[type, ...]
 ) -> None:
     path = ROOT / "docs" / f"{page}.md"
@@ -196,7 +199,18 @@ def test_every_name_and_method_of_policies_and_approvals_is_documented(
         ),
         *("Outcome", "PolicyApplied", "RememberedRule", "StoredPolicy", "SystemClock", "Trust"),
         *("Preset", "Verdict", "elicitation_answer_of", "answer_of", "aclose", "start", "ground"),
-        *("added", "keep", "restore", "saved", "tell", "explain", "judge", "policy"),
+        *(
+            "added",
+            "keep",
+            "restore",
+            "saved",
+            "tell",
+            "explain",
+            "judge",
+            "policy",
+            "open",
+            "go_on",
+        ),
     }
     assert (set(module.__all__) | methods) - known - told == set()
 
@@ -230,3 +244,26 @@ async def test_the_approvals_page_runs_with_a_person_at_a_terminal(
     assert "$ npm test" in seen
     assert await asyncio.wait_for(child.wait(), 30) == 0
     os.close(master)
+
+
+async def test_the_supervisors_page_runs_and_its_agent_runs_on(
+    fake_cli: Callable[..., FakeCli], tmp_path: Path
+) -> None:
+    """The page's own program ends; another finds the agent and ends it."""
+    steps = [
+        {"prompt": "Write a greeting"},
+        {"ask": {"tool_name": "Bash", "input": {"command": "rm x"}, "tool_use_id": "t"}},
+        {"result": "Done."},
+        {"prompt": True},
+    ]
+    env = {**os.environ, "BRIDLE_CLAUDE": shlex.join(fake_cli(steps).command)}
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", python_in(ROOT / "docs" / "supervisor.md"), stdout=-1, stderr=-1,
+        cwd=tmp_path, env=env,
+    )  # fmt: skip
+    out, errors = await asyncio.wait_for(child.communicate(), 30)
+    assert out.decode() == "idle complete $0.00\n", errors.decode()
+    async with open_supervisor(tmp_path / "home") as supervisor:
+        assert supervisor.get("greeter").state == "idle"
+        await supervisor.stop("greeter")
+        assert supervisor.recovered.alive

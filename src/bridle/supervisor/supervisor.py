@@ -8,10 +8,9 @@ none of them.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -41,7 +40,8 @@ from .sessions import Sessions, copy
 from .signs import Well, sign_in
 from .states import Operation, check_possible
 
-_log = logging.getLogger(__name__)
+#: What an agent can be told: text, or blocks with texts among them.
+Said: TypeAlias = str | Sequence[KnownBlock | str]
 
 
 class Recovered(Struct, frozen=True):
@@ -133,7 +133,7 @@ class Supervisor:
         *,
         cwd: str | os.PathLike[str],
         by: Person,
-        prompt: str | Sequence[KnownBlock | str] | None = None,
+        prompt: Said | None = None,
         name: str = "",
         labels: Mapping[str, str] | None = None,
         policy: str | os.PathLike[str] = "ask",
@@ -169,7 +169,7 @@ class Supervisor:
     async def _born(
         self,
         created: stream.Created,
-        prompt: str | Sequence[KnownBlock | str] | None,
+        prompt: Said | None,
         by: str,
         *,
         start: bool,
@@ -191,7 +191,7 @@ class Supervisor:
         session: str,
         *,
         by: Person,
-        prompt: str | Sequence[KnownBlock | str] | None = None,
+        prompt: Said | None = None,
         name: str = "",
     ) -> SessionRecord:
         """A new session that goes on, by itself, from what this one has said so far."""
@@ -207,9 +207,7 @@ class Supervisor:
 
     # --- what is done with one
 
-    async def send(
-        self, session: str, prompt: str | Sequence[KnownBlock | str], *, by: str = ""
-    ) -> str:
+    async def send(self, session: str, prompt: Said, *, by: str = "") -> str:
         """Have the agent told this; gives the prompt's uuid once it is written down."""
         charge = self._checked("send", session)
         body = _prompted(prompt, self._means.now(), by)
@@ -240,25 +238,35 @@ class Supervisor:
         self._guards.hand_over(below, f"its parent {charge.id} was stopped")
         return stopped
 
+    async def start(
+        self, session: str, *, prompt: Said | None = None, env: Mapping[str, str] | None = None
+    ) -> SessionRecord:
+        """Start it with a new conversation."""
+        charge = self._checked("start", session)
+        return await self._run(charge, None, prompt, env)
+
     async def resume(
-        self,
-        session: str,
-        *,
-        prompt: str | Sequence[KnownBlock | str] | None = None,
-        env: Mapping[str, str] | None = None,
-        by: str = "",
+        self, session: str, *, prompt: Said | None = None, env: Mapping[str, str] | None = None
     ) -> SessionRecord:
         """Start it again, where its conversation was. `env` are values that were given by hand."""
         charge = self._checked("resume", session)
-        now = self._means.now()
+        return await self._run(charge, charge.record.claude_session_id, prompt, env)
+
+    async def _run(
+        self,
+        charge: Charge,
+        resume: str | None,
+        prompt: Said | None,
+        env: Mapping[str, str] | None,
+    ) -> SessionRecord:
+        now, secrets = self._means.now(), self._means.secrets
         if env:
-            self._means.secrets.setdefault(charge.id, {}).update(env)
-        resolve(charge.record.env, self._means.secrets.get(charge.id, {}), self._means.environ)
+            secrets.setdefault(charge.id, {}).update(env)
+        resolve(charge.record.env, secrets.get(charge.id, {}), self._means.environ)
         self._guards.check_start(charge)
-        queued = stream.Queued(at=now, resume=charge.record.claude_session_id)
-        events = [note(stream.QUEUED, queued)]
+        events = [note(stream.QUEUED, stream.Queued(at=now, resume=resume))]
         if prompt is not None:
-            events.insert(0, note(stream.PROMPTED, _prompted(prompt, now, by)))
+            events.insert(0, note(stream.PROMPTED, _prompted(prompt, now, "")))
         await charge.pen.stored(events)
         return await self._sessions.wait(charge, lambda record: record.seq >= charge.pen.last_seq)
 
@@ -357,7 +365,7 @@ class Supervisor:
             charge.deliver()
 
 
-def _prompted(prompt: str | Sequence[KnownBlock | str], now: float, by: str) -> stream.Prompted:
+def _prompted(prompt: Said, now: float, by: str) -> stream.Prompted:
     uuid = new_uuid()
     line = prompt_line(prompt, uuid=uuid)
     return stream.Prompted(uuid=uuid, line=Raw(line.rstrip(b"\n")), at=now, by=by)
