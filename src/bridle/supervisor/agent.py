@@ -58,6 +58,7 @@ class Agent:
         self._words = ""
         self._is_stopping = False
         self._is_hijacked = False
+        self._has_met = False
         self._ending: asyncio.Task[None] | None = None
         self._has_left = False
         self.outbox = Outbox(
@@ -78,11 +79,14 @@ class Agent:
     async def start(self) -> None:
         """Shake hands with a process that was just started."""
         await self.session.start()
+        self._has_met = True
         await self._pen.stored([note(stream.READY, stream.Ready(launch=self.launch, at=self._now))])
 
     async def go_on(self, past: Past, offset: int, *, is_ready: bool) -> None:
         """With a process that another has started."""
+        self._has_met = is_ready
         await self.session.go_on(past, offset)
+        self._has_met = True
         if not is_ready:
             ready = stream.Ready(launch=self.launch, at=self._now)
             await self._pen.stored([note(stream.READY, ready)])
@@ -182,6 +186,8 @@ class Agent:
             how = "vanished"
         elif how == "exited" and status.signal is not None:
             how = "killed"
+        elif how == "exited" and not self._has_met and status.code == 0:
+            how = "not started"  # whatever it thinks of it: it was of no use
         return LaunchEnded(
             launch=self.launch,
             how=how,

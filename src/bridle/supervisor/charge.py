@@ -48,6 +48,8 @@ class Charge:
         #: The state that was last written down.
         self.published = record.published
         self._work: asyncio.Task[None] | None = None
+        #: There is an agent, or there will be none.
+        self._is_made = asyncio.Event()
         self._sent: set[str] = set()
         self._sending: asyncio.Task[None] | None = None
         self._is_ready = False
@@ -84,11 +86,13 @@ class Charge:
 
     def _begin(self, work: object) -> None:
         assert self._work is None
+        self._is_made.clear()
         self._work = asyncio.ensure_future(work)  # type: ignore[call-overload]
         self._work.add_done_callback(self._begun)
 
     def _begun(self, work: asyncio.Task[None]) -> None:
         self._work = None
+        self._is_made.set()
         if not work.cancelled() and (error := work.exception()):
             _log.error("session %s: %s", self.id, words_of(error), exc_info=error)
         self._changed(self)
@@ -115,6 +119,7 @@ class Charge:
             )
             await self.store(stream.STARTED, started)
             self.agent = Agent(made, process, self.pen, self._over)
+            self._is_made.set()
         except (BridleError, OSError, ValueError, TypeError) as error:
             await self._not_started(launch, error)
             return
@@ -262,10 +267,11 @@ class Charge:
     async def stop(self, by: str = "", words: str = "") -> Stopped | None:
         """End its process, if it has one, and have none be started."""
         self.write(stream.STOP_ASKED, stream.StopAsked(at=self._means.now(), by=by, words=words))
+        if self._work:
+            await self._is_made.wait()
+        # Not until it has shaken hands: it may be one that never does.
         stopped = await self.agent.stop() if self.agent else None
         await self.begun()
-        if self.agent:  # it was being started
-            stopped = await self.agent.stop()
         return stopped
 
     def _over(self, agent: Agent) -> None:

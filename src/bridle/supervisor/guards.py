@@ -16,7 +16,7 @@ from ..views import stream
 from ..views.stream import Limits, PauseCause
 from .budgets import Ledger
 from .charge import Charge
-from .lineage import Family, LineageLimits, Orphans, check_birth
+from .lineage import Family, LineageLimits, Orphans, check_birth, orphans_of
 from .means import Means
 from .sessions import Sessions
 from .states import is_live
@@ -64,8 +64,11 @@ class Guards:
         standing = _standing(charge)
         if self._seen.get(charge.id) != standing:
             self._seen[charge.id] = standing
+            was_live = self.family.is_live(charge.id)
             self.ledger.put(charge.record)
             self._look_at_tree(charge)
+            if was_live and not is_live(charge.record.state):
+                self._own(self._orphan(charge))
         if time.monotonic() - self._looked >= LOOK_SECONDS:
             self._look_at_disk()
 
@@ -89,7 +92,15 @@ class Guards:
     def check_start(self, charge: Charge) -> None:
         self.ledger.check_start(charge.id, self._means.now())
 
-    def hand_over(self, orphans: Orphans, words: str) -> None:
+    async def _orphan(self, parent: Charge) -> None:
+        """It has ended, however that was: its rule says what becomes of those below it."""
+        words = f"its parent {parent.id} has ended"
+        orphans = orphans_of(parent.id, self.family)
+        for child in orphans.stop:
+            await self._sessions.get(child).stop("", words)
+        self._hand_over(orphans, words)
+
+    def _hand_over(self, orphans: Orphans, words: str) -> None:
         """Those who outlive their parent have another lineage from now on."""
         shares = self.ledger.shares(orphans, self._means.now())
         for move in orphans.moves:

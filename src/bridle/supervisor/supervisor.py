@@ -234,9 +234,7 @@ class Supervisor:
         below = orphans_of(charge.id, self._guards.family)
         for child in below.stop:
             await self._sessions.get(child).stop(by, f"its parent {charge.id} was stopped")
-        stopped = await charge.stop(by, words)
-        self._guards.hand_over(below, f"its parent {charge.id} was stopped")
-        return stopped
+        return await charge.stop(by, words)
 
     async def start(
         self, session: str, *, prompt: Said | None = None, env: Mapping[str, str] | None = None
