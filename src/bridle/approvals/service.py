@@ -267,6 +267,16 @@ class Approvals:
         self._check_open()
         return self._register.store(session, events)
 
+    def passed(self, session: str, seq: int) -> None:
+        """All of the session's events up to this one were seen: the next start need not read them
+        again."""
+        if not self._is_closed:
+            self._shelf.passed(session, seq)
+
+    async def forget(self, session: str) -> None:
+        """Of a session whose stream was deleted."""
+        await self._shelf.forget(session)
+
     # --- looking
 
     async def get(self, approval_id: str) -> Approval:

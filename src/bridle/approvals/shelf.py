@@ -61,6 +61,27 @@ class Shelf:
         if self._saving is None:
             self._saving = asyncio.get_running_loop().create_task(self._save_all())
 
+    def passed(self, stream: str, seq: int) -> None:
+        """All of the stream's events up to this one were seen, and those of ours were put."""
+        self._seen[stream] = max(seq, self._seen.get(stream, 0))
+        if self._seen[stream] - self._kept.get(stream, 0) > CURSOR_STEP and self._saving is None:
+            self._saving = asyncio.get_running_loop().create_task(self._save_all())
+
+    async def forget(self, stream: str) -> None:
+        """Those of a stream that was deleted."""
+        for approval in await self.all(lambda approval: approval.session == stream):
+            self._unsaved.pop(approval.id, None)
+            await self._delete(OPEN, approval.id)
+            await self._delete(FINISHED, approval.id)
+        self._seen.pop(stream, None)
+        self._kept.pop(stream, None)
+        await self._delete(CURSORS, stream)
+
+    async def _delete(self, bucket: str, key: str) -> None:
+        found = await self._journal.records.get(bucket, key)
+        if found:
+            await self._journal.records.delete(bucket, key, found.revision)
+
     async def get(self, approval_id: str) -> Approval | None:
         if approval_id in self._unsaved:
             return self._unsaved[approval_id]
@@ -165,9 +186,7 @@ class Shelf:
             await self._open.change(approval.id, lambda _: approval)
             return
         await self._finished.change(approval.id, lambda _: approval)
-        found = await self._journal.records.get(OPEN, approval.id)
-        if found:
-            await self._open.delete(approval.id, found.revision)
+        await self._delete(OPEN, approval.id)
 
     async def _keep_cursors(self, step: int) -> None:
         """Only while nothing is unsaved: a cursor says that all before it is."""

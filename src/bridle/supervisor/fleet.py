@@ -18,7 +18,7 @@ FIRST_SECONDS, LAST_SECONDS = 30.0, 900.0
 
 
 class Fleet:
-    """`released` is told when all may go on."""
+    """`released` is told when all may go on; `may_start` says whether there is room on the disk."""
 
     def __init__(
         self,
@@ -26,11 +26,13 @@ class Fleet:
         size: int,
         now: Callable[[], float],
         released: Callable[[], None],
+        may_start: Callable[[], bool],
     ) -> None:
         self._sessions = sessions
         self._size = size
         self._now = now
         self._released = released
+        self._may_start = may_start
         self._timer: asyncio.TimerHandle | None = None
         self._pause = FIRST_SECONDS
         self.is_closed = False
@@ -39,7 +41,7 @@ class Fleet:
 
     def pump(self) -> None:
         """Start those who wait, as far as there is room, the oldest first."""
-        if self.held or self.is_closed:
+        if self.held or self.is_closed or not self._may_start():
             return
         at_work = sum(charge.is_at_work for charge in self._sessions)
         waiting = [charge for charge in self._sessions if _waits(charge)]

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import time
+from collections.abc import Callable
 
 from ..errors import BridleError, words_of
 from ..views import stream
@@ -29,15 +30,21 @@ _log = logging.getLogger(__name__)
 
 
 class Guards:
-    """For all sessions of a supervisor."""
+    """For all sessions of a supervisor. `changed` is told when there is room again."""
 
     def __init__(
-        self, means: Means, sessions: Sessions, lineage: LineageLimits, free_bytes: int
+        self,
+        means: Means,
+        sessions: Sessions,
+        lineage: LineageLimits,
+        free_bytes: int,
+        changed: Callable[[], None],
     ) -> None:
         self._means = means
         self._sessions = sessions
         self._lineage = lineage
         self._free_bytes = free_bytes
+        self._changed = changed
         self._looked = 0.0
         self._seen: dict[str, object] = {}
         self._is_low = False
@@ -162,6 +169,15 @@ class Guards:
 
     # --- the disk
 
+    def has_room(self) -> bool:
+        """Whether another agent may begin to write."""
+        return not self._is_low
+
+    def begin(self) -> None:
+        """Some may have been paused by an earlier supervisor, for a disk that was full then."""
+        self._is_low = any("disk" in charge.record.facts.pauses for charge in self._sessions)
+        self._look_at_disk()
+
     def _look_at_disk(self) -> None:
         self._looked = time.monotonic()
         try:
@@ -201,6 +217,7 @@ class Guards:
                     charge.agent.process.unpause()
                 body = stream.Unpaused(cause="disk", at=self._means.now())
                 charge.write(stream.UNPAUSED, body)
+        self._changed()
 
     def _own(self, work: object) -> None:
         task = asyncio.ensure_future(work)  # type: ignore[call-overload]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -46,8 +46,7 @@ class Sessions:
         self._following: asyncio.Task[None] | None = None
         self._keeping: dict[str, asyncio.Task[None]] = {}
         self._kept: dict[str, int] = {}
-        self._watchers: set[asyncio.Queue[SessionRecord | None]] = set()
-        self._bell = asyncio.Condition()
+        self._watchers: set[_Watcher] = set()
         self._waiters: list[tuple[Charge, Callable[[SessionRecord], bool], asyncio.Future[None]]]
         self._waiters = []
 
@@ -103,8 +102,8 @@ class Sessions:
                 self._keep(charge)
         if self._keeping:
             await asyncio.wait(self._keeping.values())
-        for queue in self._watchers:
-            queue.put_nowait(None)
+        for watcher in self._watchers:
+            watcher.close()
         for _, _, waiter in self._waiters:
             waiter.cancel()
 
@@ -128,6 +127,7 @@ class Sessions:
             found = await records.get(bucket, charge.id)
             if found:
                 await records.delete(bucket, charge.id, found.revision)
+        await self._means.approvals.forget(charge.id)
 
     # --- what grows
 
@@ -159,16 +159,19 @@ class Sessions:
     # --- who wants to know
 
     async def watch(self) -> AsyncIterator[SessionRecord]:
-        """Each session as it is, then each again when it has changed. A record is a copy."""
-        queue: asyncio.Queue[SessionRecord | None] = asyncio.Queue()
-        self._watchers.add(queue)
+        """Each session as it is, then each again when it has changed. A record is a copy; who is
+        slow gets the latest of each."""
+        watcher = _Watcher(self._charges)
+        self._watchers.add(watcher)
         try:
-            for charge in self:
-                queue.put_nowait(copy(charge.record))
-            while (record := await queue.get()) is not None:
-                yield record
+            while True:
+                for session in await watcher.changed():
+                    if session in self._charges:
+                        yield copy(self._charges[session].record)
+                if watcher.is_closed:
+                    return
         finally:
-            self._watchers.discard(queue)
+            self._watchers.discard(watcher)
 
     async def wait(self, charge: Charge, until: Callable[[SessionRecord], bool]) -> SessionRecord:
         """Until the record is so."""
@@ -179,10 +182,8 @@ class Sessions:
         return copy(charge.record)
 
     def _ring(self, charge: Charge) -> None:
-        if self._watchers:
-            record = copy(charge.record)
-            for queue in self._watchers:
-                queue.put_nowait(record)
+        for watcher in self._watchers:
+            watcher.tell(charge.id)
         for waiting in list(self._waiters):
             whom, until, waiter = waiting
             if waiter.done():
@@ -202,12 +203,37 @@ class Sessions:
     async def _put(self, charge: Charge) -> None:
         records = self._means.journal.records
         self._kept[charge.id] = charge.record.seq
+        self._means.approvals.passed(charge.id, charge.record.seq)
         kept = snapshot(charge.record)
         try:
             found = await records.get(BUCKET, charge.id)
             await records.put(BUCKET, charge.id, kept, found.revision if found else 0)
         except BridleError as error:
             _log.warning("the record of %s can't be kept: %s", charge.id, words_of(error))
+
+
+class _Watcher:
+    """Who wants to know of changes, and of which they do not know yet."""
+
+    def __init__(self, sessions: Iterable[str]) -> None:
+        self._untold = dict.fromkeys(sessions)
+        self._bell = asyncio.Event()
+        self._bell.set()
+        self.is_closed = False
+
+    def tell(self, session: str) -> None:
+        self._untold[session] = None
+        self._bell.set()
+
+    def close(self) -> None:
+        self.is_closed = True
+        self._bell.set()
+
+    async def changed(self) -> list[str]:
+        await self._bell.wait()
+        self._bell.clear()
+        untold, self._untold = self._untold, {}
+        return list(untold)
 
 
 def copy(record: SessionRecord) -> SessionRecord:

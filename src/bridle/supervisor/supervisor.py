@@ -40,6 +40,9 @@ from .sessions import Sessions, copy
 from .signs import Well, sign_in
 from .states import Operation, check_possible
 
+#: How long a start waits for each agent that it takes up.
+BEGIN_SECONDS = 5.0
+
 #: What an agent can be told: text, or blocks with texts among them.
 Said: TypeAlias = str | Sequence[KnownBlock | str]
 
@@ -61,8 +64,8 @@ class Supervisor:
     def __init__(self, means: Means, size: int, lineage: LineageLimits, free_bytes: int) -> None:
         self._means = means
         self._sessions = Sessions(means, self._told, self._changed)
-        self._fleet = Fleet(self._sessions, size, means.now, self._released)
-        self._guards = Guards(means, self._sessions, lineage, free_bytes)
+        self._guards = Guards(means, self._sessions, lineage, free_bytes, self._pump)
+        self._fleet = Fleet(self._sessions, size, means.now, self._released, self._guards.has_room)
         self._pen = Pen(means.owners.of(stream.SUPERVISOR))
         #: One is born after the other: names and limits are checked against all who are there.
         self._births = asyncio.Lock()
@@ -89,7 +92,8 @@ class Supervisor:
         for charge in found:
             charge.take_up()
         self._sessions.follow()
-        await asyncio.gather(*(charge.begun() for charge in found))
+        # One that is slow to shake hands is followed all the same, and keeps nobody waiting.
+        await asyncio.gather(*(charge.begun(BEGIN_SECONDS) for charge in found))
         pending = await self.approvals.list(status="pending")
         self.recovered = Recovered(
             alive=tuple(charge.id for charge in found if charge.agent),
@@ -97,18 +101,22 @@ class Supervisor:
             pending=tuple(approval.id for approval in pending),
             seconds=asyncio.get_running_loop().time() - start,
         )
+        self._begin()
+
+    def _begin(self) -> None:
+        found, now = self.recovered, self._means.now()
         opened = stream.Opened(
-            at=self._means.now(),
-            pid=os.getpid(),
-            alive=self.recovered.alive,
-            ended=self.recovered.ended,
-            pending=self.recovered.pending,
+            at=now, pid=os.getpid(), alive=found.alive, ended=found.ended, pending=found.pending
         )
         self._pen.write([note(stream.OPENED, opened)])
+        self._guards.begin()
         for charge in self._sessions:
+            facts = charge.record.facts
+            if facts.is_limited or facts.needs_login:
+                until, needs_login = facts.limited_until, facts.needs_login
+                self._fleet.hold(stream.Limited(at=now, until=until, needs_login=needs_login))
             self._guards.look(charge)
-            self._go_on(charge)
-        self._fleet.pump()
+        self._pump()
 
     async def aclose(self) -> None:
         """Let all go: agents run on, and a later supervisor takes them up."""
@@ -199,6 +207,8 @@ class Supervisor:
         async with self._births:
             self._sessions.check_name(name)
             was = charge.record
+            if was.claude_session_id is None:
+                raise NotPossible("fork", was.state, "nothing was said in it yet", was.id)
             above = self._sessions.get(was.parent) if was.parent else None
             self._guards.check_birth(above, was.limits)
             created = replace(await forked(self._means, was, by), name=name)
@@ -349,14 +359,18 @@ class Supervisor:
         self._go_on(charge)
         self._fleet.pump()
 
+    def _pump(self) -> None:
+        for charge in self._sessions:
+            self._go_on(charge)
+        self._fleet.pump()
+
     def _released(self) -> None:
         self._pen.write([note(stream.RELEASED, stream.Released(at=self._means.now()))])
         for charge in self._sessions:
             facts = charge.record.facts
             if facts.is_limited or facts.needs_login:
                 charge.write(stream.UNLIMITED, stream.Unlimited(at=self._means.now()))
-            self._go_on(charge)
-        self._fleet.pump()
+        self._pump()
 
     def _go_on(self, charge: Charge) -> None:
         if not self._fleet.held and not charge.record.facts.pauses:
