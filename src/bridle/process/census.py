@@ -119,7 +119,8 @@ def _marks(pid: int) -> tuple[str, ...] | None:
         memory, start, end = int(fields[20]), int(fields[47]), int(fields[48])
         if not memory:  # it is ending, or of the kernel
             return ()
-        is_empty = is_empty and start == end != 0
+        # While its environment is being filled it is empty as well; its code is told after that.
+        is_empty = is_empty and start == end != 0 and int(fields[24]) != 0
     return () if is_empty else None
 
 
