@@ -68,6 +68,8 @@ def resolve(
                     found[name] = Path(rest).expanduser().read_text().removesuffix("\n")
                 except OSError as error:
                     missing[name] = f"{rest}: {error.strerror}"
+                except UnicodeDecodeError:
+                    missing[name] = f"{rest} is no text"
             case "given" if name in given:
                 found[name] = given[name]
             case "env":

@@ -50,7 +50,7 @@ class Fleet:
 
     def hold(self, limited: Limited) -> bool:
         """Let nobody begin anything; whether that is new."""
-        if self.held and (self.held.needs_login or not limited.needs_login):
+        if self.held and not _is_worse(limited, self.held):
             return False
         self.held = limited
         if self._timer:
@@ -83,6 +83,13 @@ class Fleet:
         self.is_closed = True
         if self._timer:
             self._timer.cancel()
+
+
+def _is_worse(limited: Limited, held: Limited) -> bool:
+    """A login is worse than a time, and a longer time than a shorter one."""
+    if held.needs_login or limited.needs_login:
+        return not held.needs_login
+    return limited.until is not None and (held.until is None or limited.until > held.until)
 
 
 def _waits(charge: Charge) -> bool:

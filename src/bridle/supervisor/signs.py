@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from ..views import stream
 from ..views.stream import Entry, Limited
+from .states import Facts
 
 LOGIN = ("authentication_failed", "billing_error", "oauth_org_not_allowed")
 LIMIT = ("rate_limit", "overloaded")
@@ -64,9 +65,17 @@ def sign_in(entry: Entry) -> Limited | Well | None:
     return Well() if body.type == "result" and not line.is_error else None
 
 
+def tells_more(limited: Limited, facts: Facts) -> bool:
+    """Whether that is more than is known of a session already."""
+    if facts.needs_login or limited.needs_login:
+        return not facts.needs_login
+    known = facts.limited_until
+    return not facts.is_limited or (limited.until or 0) > (known or 0)
+
+
 def _may_tell(body: bytes) -> bool:
     """Reading each line for it would cost more than all else that is done with one."""
     head = body[:160]
     if _READ[2] in head:
-        return b'"error":"' in body
+        return b'"error":' in body
     return any(type_ in head for type_ in _READ)

@@ -37,7 +37,7 @@ from .notes import note
 from .pen import Pen
 from .record import SessionRecord
 from .sessions import Sessions, copy
-from .signs import Well, sign_in
+from .signs import Well, sign_in, tells_more
 from .states import Operation, check_possible
 
 #: How long a start waits for each agent that it takes up.
@@ -340,7 +340,7 @@ class Supervisor:
         for one in entries:
             match sign_in(one):
                 case stream.Limited() as limited:
-                    if not charge.record.facts.is_limited and not charge.record.facts.needs_login:
+                    if tells_more(limited, charge.record.facts):
                         charge.write(stream.LIMITED, limited)
                     if self._fleet.hold(limited):
                         self._pen.write([note(stream.HELD, limited)])
