@@ -27,6 +27,8 @@ from .pen import Pen
 from .resync import Resync, is_damage
 from .takeover import Keeper
 
+#: How long a stop waits for its end to be written down.
+WRITTEN_SECONDS = 5.0
 #: While so much waits to be written down, no more is read.
 MOST_BACKLOG = 8 * 1024 * 1024
 
@@ -44,7 +46,7 @@ class Agent:
         over: Callable[[Agent], None],
         *,
         inbox_end: int = 0,
-        offsets: tuple[int, int] = (0, 0),
+        offsets: tuple[int, int] | None = None,
         saved: SavedSession | None = None,
     ) -> None:
         means = made.means
@@ -96,8 +98,9 @@ class Agent:
         self._is_stopping = True
         stopped = await self.session.stop(limits or self._means.stop)
         self.has_ended()
-        if not self._pen.is_stuck:  # else it is written down when that is possible
-            await self.ended()
+        if self._ending:
+            # Where the log can't be written, that is done when it can.
+            await asyncio.wait([self._ending], timeout=WRITTEN_SECONDS)
         return stopped
 
     async def fail(self, words: str) -> None:
@@ -208,7 +211,9 @@ class Agent:
 class _Ear:
     """The transport of a supervised session: the process itself, with an agent that listens."""
 
-    def __init__(self, agent: Agent, process: DetachedProcess, offsets: tuple[int, int]) -> None:
+    def __init__(
+        self, agent: Agent, process: DetachedProcess, offsets: tuple[int, int] | None
+    ) -> None:
         self._agent = agent
         self._process = process
         self._offsets = offsets
@@ -228,8 +233,10 @@ class _Ear:
 
     async def start(self, receiver: Receiver) -> None:
         self._receiver = receiver
-        self._process.follow(self, *self._offsets)
-        await self._process.identify()
+        self._process.follow(self, *(self._offsets or (0, 0)))
+        if self._offsets is None:
+            # Of one that runs already it is known; and its program may be another by now.
+            await self._process.identify()
 
     def write(self, data: bytes) -> None:
         self._process.write(data)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..errors import BridleError, ForeignInput, LaunchFailed, words_of
+from ..errors import BridleError, ForeignInput, words_of
 from ..ids import new_token
 from ..process.detached import DetachedProcess
 from ..process.spec import LaunchSpec
@@ -28,7 +28,7 @@ from .making import Made, make_again, make_new
 from .means import Means
 from .notes import entry, note
 from .pen import Pen
-from .record import SessionRecord, Waiting
+from .record import Launch, SessionRecord, Waiting
 from .takeover import Saved, keep, replay, saved_state
 
 _log = logging.getLogger(__name__)
@@ -97,10 +97,10 @@ class Charge:
             _log.error("session %s: %s", self.id, words_of(error), exc_info=error)
         self._changed(self)
 
-    async def begun(self) -> None:
-        """Until what is being started has started, or failed to."""
+    async def begun(self, limit: float | None = None) -> None:
+        """Until what is being started has started, or failed to; or so many seconds."""
         if self._work:
-            await asyncio.wait([self._work])
+            await asyncio.wait([self._work], timeout=limit)
 
     async def _start(self) -> None:
         record, launch, now = self.record, new_token(8), self._means.now()
@@ -115,7 +115,12 @@ class Charge:
             process = self._process(made, is_gated=True)
             shim = await process.spawn()
             started = stream.Started(
-                launch=launch, pid=shim.pid, born=shim.born, boot=shim.boot, at=now
+                launch=launch,
+                pid=shim.pid,
+                born=shim.born,
+                boot=shim.boot,
+                at=self._means.now(),
+                version=process.version,
             )
             await self.store(stream.STARTED, started)
             self.agent = Agent(made, process, self.pen, self._over)
@@ -161,7 +166,7 @@ class Charge:
         launch = self.record.launch
         assert launch
         spool = self._means.spool(launch.id)
-        if launch.pid is None and not await self._was_started(launch.id, spool):
+        if launch.pid is None and not await self._was_started(launch, spool):
             return
         made = await make_again(self._means, self.record, launch.id)
         saved = await saved_state(self._means, self.id, launch.id)
@@ -178,7 +183,8 @@ class Charge:
         self.agent = agent
         past = agent.session.past()
         done = await replay(self._means, self.id, saved, past)
-        appended = self._complete_inbox(agent, spool, saved.inbox, done.written)
+        appended = self._complete_inbox(agent, spool, saved.inbox, done.written, past)
+        made.gate.is_in_past = False
         self._withdraw_what_is_settled(past)
         taken = stream.TakenUp(
             launch=launch.id,
@@ -191,6 +197,9 @@ class Charge:
             await agent.go_on(past, launch.output_end, is_ready=done.is_ready)
         except BridleError as error:
             await self._no_handshake(agent, error)
+            return
+        if self.record.facts.is_stop_asked:
+            await agent.stop()
             return
         self._is_ready = True
 
@@ -206,30 +215,43 @@ class Charge:
             if approval.status == "pending" and approval.tool_use_id not in asked - {None}:
                 self._means.approvals.withdraw(approval.id)
 
-    async def _was_started(self, launch: str, spool: Spool) -> bool:
-        """It was intended: whether a shim has begun. If not, none will from now on."""
+    async def _was_started(self, launch: Launch, spool: Spool) -> bool:
+        """It was intended: whether a shim has begun. If not, none will from now on, and it waits
+        for its place again: nobody has taken back that it is to run."""
         if spool.abandon():
-            error = LaunchFailed("the supervisor ended before the process was started")
-            await self._not_started(launch, error)
+            words = "the supervisor ended before the process was started"
+            now = self._means.now()
+            ended = stream.LaunchEnded(launch=launch.id, how="not started", at=now, words=words)
+            events = [note(stream.ENDED, ended)]
+            if not self.record.facts.is_stop_asked:
+                again = stream.Queued(at=now, resume=launch.resume, fork=launch.fork)
+                events.append(note(stream.QUEUED, again))
+            await self.pen.stored(events)
+            spool.remove()
             return False
         shim = spool.shim()
         if shim:
             started = stream.Started(
-                launch=launch, pid=shim.pid, born=shim.born, boot=shim.boot, at=self._means.now()
+                launch=launch.id, pid=shim.pid, born=shim.born, boot=shim.boot, at=self._means.now()
             )
             await self.store(stream.STARTED, started)
         return True
 
-    def _complete_inbox(self, agent: Agent, spool: Spool, start: int, written: list[bytes]) -> int:
-        """What was written down and not appended is appended now; the rest must be as written."""
+    def _complete_inbox(
+        self, agent: Agent, spool: Spool, start: int, written: list[bytes], past: Past
+    ) -> int:
+        """What was written down and not appended is appended now; the rest must be as written. What
+        went out first and was not written down is an answer all the same."""
         if not spool.is_made():
             return 0
-        found = compare(spool.read_inbox(start, agent.outbox.end - start), written)
+        there = spool.read_inbox(start, agent.outbox.end - start)
+        found = compare(there, written)
         if found.foreign:
             agent.is_foreign(f"somebody else wrote to it: {found.foreign[:200]!r}")
             raise ForeignInput(f"the input of session {self.id} is not only ours")
         for line in found.unlogged:
-            agent.outbox.note_late(line)
+            past.wrote(line)
+            agent.outbox.note_late(line, start + there.index(line))
         if found.missing:
             agent.outbox.add(found.missing)
         return len(found.missing)

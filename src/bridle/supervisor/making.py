@@ -43,6 +43,16 @@ OURS = (
 )
 
 
+class RecallingGate(Gate):
+    """While it hears of the past, the ends of earlier turns end nothing that waits now."""
+
+    is_in_past = False
+
+    def turn_ended(self) -> None:
+        if not self.is_in_past:
+            super().turn_ended()
+
+
 class Made(Struct):
     """All that an `Agent` needs beside its process."""
 
@@ -53,6 +63,7 @@ class Made(Struct):
     desk: Desk
     handlers: Handlers
     options: SessionOptions
+    gate: RecallingGate
 
 
 def stored_spec(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,13 +95,15 @@ async def make_new(
 
 
 async def make_again(means: Means, record: SessionRecord, launch: str) -> Made:
-    """For a process that runs: what it was started with can't be changed any more."""
+    """For a process that runs: what it was started with can't be changed any more. Its gate waits
+    to be told that all of the past was."""
     spec = LaunchSpec(cwd=record.folder, **record.spec)
     gate, desk = await _gate(means, record, launch)
+    gate.is_in_past = True
     return _made(means, record, launch, spec, gate, desk)
 
 
-async def _gate(means: Means, record: SessionRecord, launch: str) -> tuple[Gate, Desk]:
+async def _gate(means: Means, record: SessionRecord, launch: str) -> tuple[RecallingGate, Desk]:
     policies = Policies(means.journal, means.owners, means.now)
     policy = Policy.read(await policies.text(record.policy), record.guarded)
     ground = ground_of(
@@ -103,11 +116,16 @@ async def _gate(means: Means, record: SessionRecord, launch: str) -> tuple[Gate,
     desk = await seated(
         means.approvals, force, session=record.id, launch=launch, lineage=record.lineage
     )
-    return Gate(force, desk), desk
+    return RecallingGate(force, desk), desk
 
 
 def _made(
-    means: Means, record: SessionRecord, launch: str, spec: LaunchSpec, gate: Gate, desk: Desk
+    means: Means,
+    record: SessionRecord,
+    launch: str,
+    spec: LaunchSpec,
+    gate: RecallingGate,
+    desk: Desk,
 ) -> Made:
     servers = ToolServers(means.tools(record))
     hooks = means.hooks(record) or Hooks()
@@ -117,4 +135,4 @@ def _made(
         shows_replays=spec.replay_user_messages,
     )
     handlers = handlers_of(desk, hooks, servers, None, None, gate)
-    return Made(means, record, launch, spec, desk, handlers, options)
+    return Made(means, record, launch, spec, desk, handlers, options, gate)

@@ -16,6 +16,8 @@ import msgspec
 
 from ..journal import NewEvent
 from ..process.spool import Spool
+from ..protocol.control import ControlCancelLine
+from ..protocol.outbound import Asking, read_written, subtype_of
 from ..session.outgoing import Outgoing, Then
 from ..views import stream
 from .pen import Note, Pen
@@ -130,6 +132,9 @@ class Outbox:
 
     def _event(self, outgoing: Outgoing, *, is_late: bool) -> NewEvent:
         start, self._reserved = self._reserved, self._reserved + len(outgoing.line)
+        return self._event_at(start, outgoing, is_late=is_late)
+
+    def _event_at(self, start: int, outgoing: Outgoing, *, is_late: bool) -> NewEvent:
         encode = msgspec.json.encode
         body = b'{"launch":%b,"start":%d,"what":"%b","id":%b%b%b,"line":%b}' % (
             self._launch,
@@ -142,9 +147,16 @@ class Outbox:
         )
         return NewEvent(stream.WROTE, body)
 
-    def note_late(self, line: bytes) -> None:
+    def note_late(self, line: bytes, start: int) -> None:
         """A line of ours that is in the inbox, and that an earlier controller could not note."""
-        self._pen.write([self._event(Outgoing(line, "deny", ""), is_late=True)])
+        match read_written(line):
+            case Asking(request_id=request_id, request=request):
+                outgoing = Outgoing(line, "request", request_id, subtype_of(request))
+            case ControlCancelLine(request_id=request_id):
+                outgoing = Outgoing(line, "cancel", request_id)
+            case written:
+                outgoing = Outgoing(line, "deny", getattr(written, "request_id", ""))
+        self._pen.write([self._event_at(start, outgoing, is_late=True)])
 
     # --- into the file
 

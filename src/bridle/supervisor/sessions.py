@@ -14,15 +14,17 @@ import msgspec
 
 from ..errors import BridleError, NameTaken, UnknownSession, words_of
 from ..journal import Batch, Feed
+from ..process.spool import Spool
 from ..views import stream
 from ..views.stream import Entry
 from .charge import Charge
 from .fold import fold
 from .means import Means
 from .notes import entry
-from .record import SessionRecord, blank, changes, restored, snapshot
+from .record import VERSION, SessionRecord, blank, changes, restored, snapshot
 
-BUCKET = "sessions"
+#: Records of another version of the fold are made again from their streams.
+BUCKET = f"sessions.{VERSION}"
 PAGE = 500
 #: A record is kept at each change of state, and after so many events.
 KEEP_EVERY = 500
@@ -81,6 +83,22 @@ class Sessions:
                 record = await self._caught_up(info.name, record)
             if record.is_created:
                 self.add(record)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove what a supervisor that was killed could not: all but the spools of processes."""
+        live = {
+            charge.record.launch.id
+            for charge in self
+            if charge.record.launch and charge.record.facts.has_process
+        }
+        for path in (self._means.home / "spool").iterdir():
+            if path.name in live:
+                continue
+            if not path.is_dir():
+                path.unlink(missing_ok=True)
+            elif not Spool(path).is_held():
+                Spool(path).remove()
 
     async def _caught_up(self, session: str, record: SessionRecord) -> SessionRecord:
         while events := await self._means.journal.log.read(session, record.seq, PAGE):
@@ -89,6 +107,8 @@ class Sessions:
         return record
 
     def follow(self) -> None:
+        for charge in self:
+            self._publish(charge)  # what a crash kept from being written
         self._following = asyncio.ensure_future(self._follow())
 
     async def aclose(self) -> None:
@@ -147,14 +167,19 @@ class Sessions:
             fold(charge.record, one)
         if not entries:
             return
+        is_changed = self._publish(charge)
+        if is_changed or charge.record.seq - self._kept[charge.id] >= KEEP_EVERY:
+            self._keep(charge)
+        self._told(charge, entries)
+        self._ring(charge)
+
+    def _publish(self, charge: Charge) -> bool:
+        """Write down in which state it is, if that is another one than was written last."""
         changed = changes(charge.published, charge.record, self._means.now())
         if changed:
             charge.published = changed.now
             charge.write(stream.STATE, changed)
-        if changed or charge.record.seq - self._kept[charge.id] >= KEEP_EVERY:
-            self._keep(charge)
-        self._told(charge, entries)
-        self._ring(charge)
+        return changed is not None
 
     # --- who wants to know
 
