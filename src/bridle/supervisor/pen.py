@@ -22,7 +22,7 @@ MOST_EVENTS = MAX_BATCH_EVENTS // 2
 MOST_BYTES = MAX_BATCH_BYTES // 2
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.05, 2.0
 
-Then = Callable[[], None]
+Then = Callable[[], object]
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +52,7 @@ class Pen:
         self._retry: asyncio.TimerHandle | None = None
         self._pause = FIRST_RETRY_SECONDS
         self._is_closed = False
+        self._is_telling = False
         self._idle = asyncio.Event()
         self._idle.set()
         self.is_stuck = False
@@ -73,7 +74,7 @@ class Pen:
             events = events[MOST_EVENTS:]
         note = Note(events, then)
         self._add(note)
-        if not self._writing:
+        if not self._writing and not self._is_telling:
             self._next()
         return note
 
@@ -118,7 +119,7 @@ class Pen:
 
     def _next(self) -> None:
         while self._waiting and not self._waiting[0].events:
-            _tell(self._waiting.popleft())
+            self._tell([self._waiting.popleft()])
         if not self._waiting:
             self._idle.set()
             return
@@ -145,11 +146,16 @@ class Pen:
             self._changed(None)
         self.last_seq = stored.result()
         written, self._writing = self._writing, []
-        for note in written:
+        self._tell(written)
+        self._next()
+
+    def _tell(self, notes: Sequence[Note]) -> None:
+        # Who is told may write more: nobody is to be told of that before all of these are.
+        self._is_telling = True
+        for note in notes:
             self.backlog -= note.size
             _tell(note)
-        if not self._writing:
-            self._next()
+        self._is_telling = False
 
     def _failed(self, error: BaseException) -> None:
         if self._is_closed or isinstance(error, JournalClosed):

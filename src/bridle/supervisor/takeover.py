@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -72,22 +73,21 @@ class Keeper:
 
     def heard(self, lines: int) -> None:
         """Some more lines are on their way to the log."""
+        end = self._session.consumed
+        if end - self._punched >= PUNCH_BYTES:
+            self._punched = end
+            self._pen.write([], partial(self._spool.punch, "stdout", end))
         self._lines += lines
-        if not self._is_due and (self._lines >= EVERY_LINES or self._is_much()):
+        if self._lines >= EVERY_LINES and not self._is_due:
             self._is_due = True
-            self._pen.write([], self._stored)
+            self._pen.write([], self._try_to_save)
 
-    def _is_much(self) -> bool:
-        return self._session.consumed - self._punched >= PUNCH_BYTES
-
-    def _stored(self) -> None:
-        self._is_due = False
+    def _try_to_save(self) -> None:
         if not self._pen.is_quiet:
+            self._pen.write([], self._try_to_save)  # after what waits now
             return
-        if self._is_much():
-            self._punched = self._session.consumed
-            self._spool.punch("stdout", self._punched)
-        if self._lines >= EVERY_LINES and self._outbox.is_idle and self._saving is None:
+        self._is_due = False
+        if self._outbox.is_idle and self._saving is None:
             self._save()
 
     def _save(self) -> None:
