@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from typing import Any
 import msgspec
 
 from bridle.approvals import Approval, Person
+from bridle.process.spool import Spool
 from bridle.process.transport import StopLimits
 from bridle.supervisor import SessionRecord, Supervisor, open_supervisor
-from bridle.testing import FakeCli
+from bridle.testing import FakeCli, fake_claude
 from bridle.views import stream
 from tests.process.children import marked
 
@@ -59,6 +61,17 @@ class Home:
         self._made += 1
         return FakeCli(steps, self._fakes, f"cli-{self._made}", **settings)
 
+    def wild(self, *steps: Step) -> list[str]:
+        """The command of a CLI that knows the steps of `wild_claude` too."""
+        self._made += 1
+        self._fakes.mkdir(exist_ok=True)
+        scenario = self._fakes / f"wild-{self._made}.json"
+        scenario.write_bytes(msgspec.json.encode(steps))
+        program = Path(__file__).with_name("wild_claude.py")
+        words = [sys.executable, "-I", "-S", str(program), str(Path(fake_claude.__file__).parent)]
+        report = scenario.with_suffix(".report")
+        return [*words, "--scenario", str(scenario), "--report", str(report)]
+
     @contextlib.asynccontextmanager
     async def open(self, *, keep: bool = False, **options: Any) -> AsyncIterator[Supervisor]:
         """A supervisor; its agents are stopped with it, unless they are to be kept."""
@@ -73,9 +86,14 @@ class Home:
         self, supervisor: Supervisor, *steps: Step, settings: Step | None = None, **options: Any
     ) -> SessionRecord:
         """A session with a CLI of its own that plays these steps; told to go, unless it is not."""
-        cli = self.cli(*steps, **(settings or {}))
-        told = {"prompt": "go", "command": cli.command, **options}
-        return await supervisor.create(cwd=self.work, by=ME, **told)
+        if "command" not in options:
+            options["command"] = self.cli(*steps, **(settings or {})).command
+        return await supervisor.create(cwd=self.work, by=ME, **{"prompt": "go", **options})
+
+    def spool(self, record: SessionRecord) -> Spool:
+        """Where the present launch of a session is."""
+        assert record.launch
+        return Spool(self.folder / "spool" / record.launch.id)
 
     def alive(self) -> list[int]:
         """All that this test has started and that is alive."""

@@ -156,12 +156,16 @@ class DetachedProcess:
         self._output = Following(output, start_offset, receiver.received, self._end)
         errors = _Errors(self.spool)
         self._errors = Following(errors, stderr_offset, self._complaints.add, self._end)
-        self._lifetime.begin()
-        self._lifetime.settle()
+        self.watch()
         # Not now: whoever calls this is not ready to be told.
         self.resume_reading()
         if self.exit:
             self._exited()
+
+    def watch(self) -> None:
+        """Look after one that another controller has started: it can be stopped from now on."""
+        self._lifetime.begin()
+        self._lifetime.settle()
 
     def pause_reading(self) -> None:
         """Tell nothing that is read until `resume_reading`: it is kept in the spool."""

@@ -31,6 +31,8 @@ from .takeover import Keeper
 WRITTEN_SECONDS = 5.0
 #: While so much waits to be written down, no more is read.
 MOST_BACKLOG = 8 * 1024 * 1024
+#: For an agent of which nobody knows what it does.
+AT_ONCE = StopLimits(graceful=0.0, signal=0.5, total=5.0)
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +61,8 @@ class Agent:
         self._over = over
         self._words = ""
         self._is_stopping = False
-        self._is_hijacked = False
+        #: Somebody else has written to its input.
+        self.is_hijacked = False
         self._has_met = False
         self._ending: asyncio.Task[None] | None = None
         self._has_left = False
@@ -155,9 +158,19 @@ class Agent:
 
     def is_foreign(self, words: str) -> None:
         """Somebody else has written to its input: it is ended, for nobody knows what it does."""
-        self._words, self._is_hijacked = words, True
-        _log.error("session %s is stopped: its input is not only ours: %s", self.id, words)
+        self._hijack(words)
         self._ending = self._ending or asyncio.ensure_future(self._end("killed"))
+
+    async def was_foreign(self, words: str) -> None:
+        """The same, before it is followed: it is ended, and can be read then."""
+        self._hijack(words)
+        self.process.watch()
+        await self.process.stop(AT_ONCE)
+
+    def _hijack(self, words: str) -> None:
+        self._words, self.is_hijacked = words, True
+        self.outbox.close()
+        _log.error("session %s is stopped: its input is not only ours: %s", self.id, words)
 
     # --- the end
 
@@ -167,7 +180,7 @@ class Agent:
             self._ending = asyncio.ensure_future(self._end("exited"))
 
     async def _end(self, how: LaunchEnd) -> None:
-        limits = StopLimits(0.0, 0.5, 5.0) if self._is_hijacked else self._means.stop
+        limits = AT_ONCE if self.is_hijacked else self._means.stop
         self.resync.close()
         # Its tools may have outlived it; and with a foreign line it may be at work still.
         stopped = await self.process.stop(limits)
@@ -183,7 +196,9 @@ class Agent:
 
     def _how(self, how: LaunchEnd, stopped: Stopped, *, had_result: bool) -> LaunchEnded:
         status = stopped.exit or self.process.exit or Exit()
-        if self._is_stopping:
+        if self.is_hijacked:
+            how = "killed"
+        elif self._is_stopping:
             how = "stopped"
         elif how == "exited" and status == Exit():
             how = "vanished"

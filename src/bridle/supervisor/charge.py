@@ -183,7 +183,12 @@ class Charge:
         self.agent = agent
         past = agent.session.past()
         done = await replay(self._means, self.id, saved, past)
-        appended = self._complete_inbox(agent, spool, saved.inbox, done.written, past)
+        try:
+            appended = self._complete_inbox(agent, spool, saved.inbox, done.written, past)
+        except ForeignInput as error:
+            # First it is ended, then what it has said is read, as of any that has ended.
+            await agent.was_foreign(str(error))
+            appended = 0
         made.gate.is_in_past = False
         self._withdraw_what_is_settled(past)
         taken = stream.TakenUp(
@@ -201,7 +206,7 @@ class Charge:
         if self.record.facts.is_stop_asked:
             await agent.stop()
             return
-        self._is_ready = True
+        self._is_ready = not agent.is_hijacked
 
     def _withdraw_what_is_settled(self, past: Past) -> None:
         """What the agent took back, or got an answer to, just before the log was to say so."""
@@ -244,11 +249,12 @@ class Charge:
         went out first and was not written down is an answer all the same."""
         if not spool.is_made():
             return 0
+        if agent.outbox.end < start:
+            raise ForeignInput("somebody shortened it")
         there = spool.read_inbox(start, agent.outbox.end - start)
         found = compare(there, written)
         if found.foreign:
-            agent.is_foreign(f"somebody else wrote to it: {found.foreign[:200]!r}")
-            raise ForeignInput(f"the input of session {self.id} is not only ours")
+            raise ForeignInput(f"somebody else wrote to it: {found.foreign[:200]!r}")
         for line in found.unlogged:
             past.wrote(line)
             agent.outbox.note_late(line, start + there.index(line))

@@ -69,6 +69,8 @@ class Outbox:
         return not (self._storing or self._hurried or self._stored)
 
     def send(self, outgoing: Outgoing, then: Then | None = None) -> None:
+        if self._is_closed:
+            return  # it would be written down, and never be told
         line = _Line(outgoing, then)
         if outgoing.is_urgent:
             self._hurry(line)
