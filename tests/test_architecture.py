@@ -19,7 +19,9 @@ import bridle.approvals
 import bridle.journal
 import bridle.policy
 import bridle.protocol
+import bridle.supervisor
 import bridle.testing
+import bridle.views
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "bridle"
@@ -182,7 +184,10 @@ PUBLIC = [
     *(f"bridle.protocol.{name}" for name in ("answers", "blocks", "capabilities", "content")),
     *(f"bridle.protocol.{name}" for name in ("control", "events", "hook_outputs", "hooks")),
     *(f"bridle.protocol.{name}" for name in ("messages", "permissions", "requests", "system")),
+    "bridle.supervisor",
     "bridle.testing",
+    "bridle.views",
+    "bridle.views.stream",
 ]
 
 
@@ -203,7 +208,8 @@ def _is_own(value: object, module: ModuleType) -> bool:
 
 
 def test_the_public_names_are_these() -> None:
-    for package in (bridle, bridle.journal, bridle.protocol, bridle.testing):
+    packages = (bridle, bridle.journal, bridle.protocol, bridle.supervisor, bridle.testing)
+    for package in (*packages, bridle.views):
         assert all(hasattr(package, name) for name in package.__all__)
         assert len(set(package.__all__)) == len(package.__all__)
     pinned = json.loads((Path(__file__).parent / "public_names.json").read_text())
