@@ -54,6 +54,8 @@ async def is_ended_and_told(home: Home, supervisor: Supervisor, words: str) -> N
     assert await supervisor.approvals.list(status="pending") == []
     wrote = await bodies(supervisor, "a", stream.WROTE)
     assert [body for body in wrote if body.what == "allow"] == []
+    said = await bodies(supervisor, "a", stream.SAID)
+    assert [line for line in said if line.type in ("user", "result")] == [], "it was read"
     with pytest.raises(NotPossible, match="resume"):
         await supervisor.send("a", "go on")
 

@@ -219,6 +219,10 @@ class DetachedProcess:
         """Wait until the CLI is gone; False if it is not in this time."""
         return await self._lifetime.over(limit)
 
+    def kill(self) -> None:
+        """Let none of it do anything more, not even read what is in the inbox; then `stop` it."""
+        self._tree().kill()
+
     async def stop(self, limits: StopLimits, *, asked: bool = False) -> Stopped:
         """Close stdin, give it time, then end the whole tree. Again gives the same answer.
 

@@ -163,13 +163,15 @@ class Agent:
 
     async def was_foreign(self, words: str) -> None:
         """The same, before it is followed: it is ended, and can be read then."""
-        self._hijack(words)
         self.process.watch()
+        self._hijack(words)
         await self.process.stop(AT_ONCE)
 
     def _hijack(self, words: str) -> None:
         self._words, self.is_hijacked = words, True
         self.outbox.close()
+        # At once: to close its input would have it read what somebody else wrote there.
+        self.process.kill()
         _log.error("session %s is stopped: its input is not only ours: %s", self.id, words)
 
     # --- the end
