@@ -278,3 +278,12 @@ async def test_each_change_of_state_is_published_once(home: Home) -> None:
         assert await published(supervisor, record.id, "idle") == [
             *("queued", "starting", "idle", "running", "idle"),
         ]
+
+
+async def test_a_policy_guards_the_homes_that_the_agent_is_given(home: Home) -> None:
+    environ = {"HOME": "/given", "CLAUDE_CONFIG_DIR": "/given/claude"}
+    async with home.open(environ=environ) as supervisor:
+        record = await supervisor.create(cwd=home.work, by=ME, start=False)
+        assert (record.homes["home"], record.homes["claude_home"]) == ("/given", "/given/claude")
+        own = await supervisor.create(cwd=home.work, by=ME, start=False, env={"HOME": "/own"})
+        assert (own.homes["home"], own.homes["claude_home"]) == ("/own", "/given/claude")

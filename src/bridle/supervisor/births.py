@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..approvals import Person
 from ..approvals.policies import Policies
@@ -60,7 +61,8 @@ async def settled(means: Means, wish: Wish, by: Person) -> Created:
     policies = Policies(means.journal, means.owners, means.now)
     await policies.apply(session, policy.text, source=f"policy {wish.policy}", by=by)
     means.secrets[session] = given
-    homes = homes_of(spec)
+    inherited = means.environ if spec.inherit_env else {}
+    homes = homes_of(replace(spec, env={**inherited, **env}, inherit_env=False))
     return Created(
         id=session,
         name="",
