@@ -13,6 +13,9 @@ from tests.process.children import MARK
 
 from .homes import Home
 
+# What these compare is shown where it differs.
+pytest.register_assert_rewrite("tests.supervisor.accounts", "tests.supervisor.killing")
+
 
 @pytest.fixture
 def mark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:

@@ -260,6 +260,7 @@ class Charge:
             agent.outbox.note_late(line, start + there.index(line))
         if found.missing:
             agent.outbox.add(found.missing)
+        spool.ring()  # whoever appended the rest may have had no time to
         return len(found.missing)
 
     # --- telling
