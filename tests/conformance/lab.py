@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Unpack
 
+import psutil
 from msgspec import Struct
 
 import bridle
@@ -199,6 +200,13 @@ def edits(lab: Lab) -> list[Turn | str]:
     read = tool_use("Read", file_path=str(path))
     edit = tool_use("Edit", file_path=str(path), old_string="one", new_string="two")
     return [Turn(read), Turn(edit), "Edited."]
+
+
+def is_alive(process: psutil.Process) -> bool:
+    # Whoever adopts an orphan may never reap it: a zombie is dead.
+    with suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 class Fifo:

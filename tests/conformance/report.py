@@ -23,9 +23,10 @@ PAGE = ROOT / "docs" / "conformance.md"
 HEAD = """# Conformance
 
 What real Claude Code CLIs do, as seen by driving each of them offline, with a scripted model. A
-scenario runs through `bridle.connect`, as users do; what a session would never write (a malformed
-line, an error in place of a hook's answer) goes over plain pipes. `make conformance` runs every
-scenario against every version and writes this page; each row is a test in `tests/conformance/`.
+scenario runs through `bridle.connect` or under a supervisor, as users do; what a session would
+never write (a malformed line, an error in place of a hook's answer) goes over plain pipes. `make
+conformance` runs every scenario against every version and writes this page; each row is a test in
+`tests/conformance/`.
 
 "ok" means that the test passed with nothing to tell; words in its place tell what the version did
 where versions differ or where the detail matters.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 
@@ -13,7 +12,7 @@ from bridle.process.transport import Exit
 from bridle.protocol.requests import Initialize
 from bridle.testing import Hold, Turn, tool_use
 
-from .lab import BASH, Fifo, Lab
+from .lab import BASH, Fifo, Lab, is_alive
 from .talk import Desk, Judge, hear, reached
 
 
@@ -136,7 +135,7 @@ async def test_stop_tool(lab: Lab) -> None:
         command = psutil.Process(int(await ready.read()))
         await talk.session.stop()
         assert (await hear(turn)).result.is_interrupted
-        assert not _is_alive(command)
+        assert not is_alive(command)
 
 
 async def test_stop_orphan(lab: Lab) -> None:
@@ -148,18 +147,11 @@ async def test_stop_orphan(lab: Lab) -> None:
         turn = await talk.session.send("go")
         orphan = psutil.Process(int(await ready.read()))
         assert (await hear(turn)).result.result == "Done."
-        assert _is_alive(orphan)
+        assert is_alive(orphan)
         stopped = await talk.session.stop()
-        assert not _is_alive(orphan)
+        assert not is_alive(orphan)
         assert stopped.step == "SIGTERM"
         assert stopped.exit == Exit(code=0)
-
-
-def _is_alive(process: psutil.Process) -> bool:
-    # Whoever adopts an orphan may never reap it: a zombie is dead.
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    return False
 
 
 async def _written(lab: Lab, line: bytes) -> None:
