@@ -23,6 +23,7 @@ from bridle.session.responder import MAYBE_DONE
 from bridle.supervisor.fold import fold
 from bridle.supervisor.notes import entry
 from bridle.supervisor.record import SessionRecord, blank
+from bridle.supervisor.takeover import BUCKET, Saved
 from bridle.views import stream
 
 from .plans import Planned, read_plan
@@ -43,6 +44,8 @@ class Account(Struct):
     inbox: bytes = b""
     output: bytes = b""
     launches: list[str] = field(default_factory=list)
+    #: How much of the log a controller need not read again to take it up.
+    saved_seq: int = 0
 
     def bodies(self, *kinds: str) -> list[Any]:
         pairs = zip(self.events, self.payloads, strict=True)
@@ -105,6 +108,8 @@ async def _account(folder: Path, journal: Journal, name: str) -> Account | None:
         return None
     account = Account(agent, name, events, payloads, record, _report_of(agent))
     account.launches = [body.launch for body in account.bodies(stream.INTENDED)]
+    saved = await journal.bucket(BUCKET, Saved).get(name)
+    account.saved_seq = saved.value.seq if saved else 0
     spool = Spool(folder / "home" / "spool" / account.launches[-1])
     account.inbox = spool.read_inbox(0, 1 << 30)
     account.output = spool.read("stdout", 0, 1 << 30)

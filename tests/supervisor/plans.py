@@ -75,7 +75,7 @@ def turn_of(name: str, turn: int, version: str = NEW) -> list[Step]:
     return [
         {"prompt": f"#{turn}#"},
         {"init": {}},
-        {"repeat": 3, "steps": [{"say": "at work"}]},
+        {"repeat": 3, "steps": [{"say": "at work"}, {"pause": 0.01}]},
         {"partial": "bit by bit", "chunk": 3},
         *judged(key),
         *(asked_in_hooks(key) if version == OLD else asked(key)),
@@ -100,12 +100,19 @@ def question(id_: str, tool: str, input_: Step, **beside: object) -> Step:
     }
 
 
+def ran(id_: str, *, is_error: bool = False) -> Step:
+    result = {"type": "tool_result", "tool_use_id": id_, "content": "", "is_error": is_error}
+    return {"message": {"type": "user", "message": {"role": "user", "content": [result]}}}
+
+
 def judged(key: str) -> list[Step]:
     """What rules decide: one that is allowed, two that are denied."""
     page = {"url": "https://example.org/", "prompt": "read"}
     return [
         hooked(f"{key}-read", "Read", {"file_path": "notes.txt"}),
+        ran(f"{key}-read"),
         hooked(f"{key}-web", "WebFetch", page),
+        ran(f"{key}-web", is_error=True),
         question(f"{key}-web-again", "WebFetch", page),
     ]
 
@@ -130,7 +137,9 @@ def asked_in_hooks(key: str) -> list[Step]:
         hooked(f"{key}-no", "Bash", {"command": f"rm {key}"}, wait=False),
         {"say": "at work, and waiting"},
         {"await": f"hook-{key}-yes"},
+        ran(f"{key}-yes"),
         {"await": f"hook-{key}-no"},
+        ran(f"{key}-no", is_error=True),
     ]
 
 
@@ -142,6 +151,7 @@ def withdrawn(key: str, version: str = NEW) -> list[Step]:
         ask(f"{key}-back", "Bash", {"command": f"touch {key}-back"}, wait=False),
         {"pause": 0.003},
         {"cancel": f"{kind}-{key}-back"},
+        ran(f"{key}-back", is_error=True),
     ]
 
 

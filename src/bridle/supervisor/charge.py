@@ -183,6 +183,7 @@ class Charge:
         self.agent = agent
         past = agent.session.past()
         done = await replay(self._means, self.id, saved, past)
+        agent.keeper.recalled(done.lines)
         try:
             appended = self._complete_inbox(agent, spool, saved.inbox, done.written, past)
         except ForeignInput as error:

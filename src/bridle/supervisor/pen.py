@@ -53,6 +53,7 @@ class Pen:
         self._pause = FIRST_RETRY_SECONDS
         self._is_closed = False
         self._is_telling = False
+        self._untold = 0  # of those who wanted to know that theirs is stored
         self._idle = asyncio.Event()
         self._idle.set()
         self.is_stuck = False
@@ -63,8 +64,8 @@ class Pen:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether all that was given is stored."""
-        return not self._waiting and not self._writing
+        """Whether all that was given is stored, and everybody was told."""
+        return not (self._waiting or self._writing or self._untold)
 
     def write(self, events: Sequence[NewEvent], then: Then | None = None) -> Note:
         """Append these, then call `then`. Those that are given together are stored together, unless
@@ -152,7 +153,9 @@ class Pen:
     def _tell(self, notes: Sequence[Note]) -> None:
         # Who is told may write more: nobody is to be told of that before all of these are.
         self._is_telling = True
+        self._untold = len(notes)
         for note in notes:
+            self._untold -= 1
             self.backlog -= note.size
             _tell(note)
         self._is_telling = False

@@ -71,6 +71,10 @@ class Keeper:
         self._punched = 0
         self._saving: asyncio.Task[None] | None = None
 
+    def recalled(self, lines: int) -> None:
+        """So many had to be read again: a controller that is killed often saves one, too."""
+        self._lines = lines
+
     def heard(self, lines: int) -> None:
         """Some more lines are on their way to the log."""
         end = self._session.consumed
@@ -132,6 +136,8 @@ class Replayed(Struct):
 
     written: list[bytes]
     is_ready: bool = False
+    #: How many lines of the agent's were told.
+    lines: int = 0
 
 
 async def replay(means: Means, session_id: str, saved: Saved, past: Past) -> Replayed:
@@ -144,6 +150,7 @@ async def replay(means: Means, session_id: str, saved: Saved, past: Past) -> Rep
         match body:
             case stream.Line() if event.kind in HEARD:
                 past.heard(bytes(body.line) or body.bytes)
+                done.lines += 1
             case stream.Wrote(line=line):
                 written = bytes(line) + b"\n"
                 past.wrote(written)
