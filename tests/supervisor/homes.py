@@ -17,10 +17,12 @@ import msgspec
 from bridle.approvals import Approval, Person
 from bridle.process.spool import Spool
 from bridle.process.transport import StopLimits
+from bridle.process.wake import open_wakes
 from bridle.supervisor import SessionRecord, Supervisor, open_supervisor
 from bridle.testing import FakeCli, fake_claude
 from bridle.views import stream
 from tests.process.children import marked
+from tests.process.spools import until_spool
 
 ME = Person("me", "test")
 LIMIT = 15.0
@@ -72,6 +74,16 @@ class Home:
         report = scenario.with_suffix(".report")
         return [*words, "--scenario", str(scenario), "--report", str(report)]
 
+    async def reported(self, words: str) -> None:
+        """Until one of the CLIs has reported this."""
+        spool = Spool(self._fakes)
+
+        def is_there() -> bool:
+            return any(words in file.read_text() for file in self._fakes.glob("*.report*"))
+
+        with contextlib.closing(await open_wakes(self._fakes)) as wakes:
+            await until_spool(wakes, spool, is_there)
+
     @contextlib.asynccontextmanager
     async def open(self, *, keep: bool = False, **options: Any) -> AsyncIterator[Supervisor]:
         """A supervisor; its agents are stopped with it, unless they are to be kept."""
@@ -122,6 +134,16 @@ async def asked(supervisor: Supervisor, session: str) -> Approval:
     raise AssertionError("the approvals were closed")
 
 
+async def settled(supervisor: Supervisor, approval: str) -> Approval:
+    """An approval, once it is not pending any more."""
+    async with asyncio.timeout(LIMIT):
+        async for _ in supervisor.approvals.watch():
+            found = await supervisor.approvals.get(approval)
+            if found.status != "pending":
+                return found
+    raise AssertionError("the approvals were closed")
+
+
 async def bodies(supervisor: Supervisor, session: str, kind: str) -> list[Any]:
     """What the events of one kind say, in order."""
     decode, name = stream.BODIES[kind], supervisor.get(session).id
@@ -146,8 +168,3 @@ async def published(supervisor: Supervisor, session: str, state: str) -> list[st
     """The same, once this is the last of them."""
     await supervisor.wait(session, lambda record: record.state == record.published == state, LIMIT)
     return await states(supervisor, session)
-
-
-async def at_once(work: Any, limit: float = LIMIT) -> Any:
-    async with asyncio.timeout(limit):
-        return await work

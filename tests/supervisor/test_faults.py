@@ -30,6 +30,7 @@ from .homes import (
     asked,
     bodies,
     kinds,
+    settled,
     until,
 )
 
@@ -76,8 +77,7 @@ async def test_an_approval_of_an_agent_that_is_killed_is_withdrawn(home: Home) -
         record = await until(supervisor, "a", "failed")
         assert record.outcome == "lost"
         assert record.approvals == []
-        found = await supervisor.approvals.get(approval.id)
-        assert found.status not in ("pending", "approved")
+        assert (await settled(supervisor, approval.id)).status == "cancelled"
 
 
 async def test_a_tool_that_is_killed_changes_nothing_for_its_agent(home: Home) -> None:

@@ -6,6 +6,7 @@ what it still asks and whether a turn runs. Steps beside the fake's own:
     {"orphan": MARK}   a process in its own session, with no parent and no environment
     {"lose": MESSAGE}  a line of which half is written, or "keep" bytes: the next is glued to it
     {"torn": N}        the next N answers to `initialize` are half written too
+    {"drip": N}        N lines, 50 a second
     {"flood": N}       N lines, as fast as they can be written, with a number in each
 """
 
@@ -36,6 +37,19 @@ class WildClaude(fake_claude.FakeClaude):  # type: ignore[misc]
     def do_result(self, extra: str | Json) -> None:
         self.is_in_turn = False
         super().do_result(extra)
+
+    def write(self, data: bytes) -> None:
+        try:
+            super().write(data)
+        except OSError as error:  # new CLIs live on with a full disk, and the rest is lost
+            self.report(lost=str(error))
+
+    def do_drip(self, times: int) -> None:
+        for number in range(times):
+            self.do_say(f"drop {number}")
+            self.pump(0.02)
+            if self.eof:
+                return
 
     def do_orphan(self, mark: str) -> None:
         read, write = os.pipe()

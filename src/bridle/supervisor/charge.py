@@ -321,8 +321,7 @@ class Charge:
                 await asyncio.wait([task])
         if self.agent:
             await self.agent.leave()
-        if not self.pen.is_stuck:
-            await self.pen.idle()
+        await self.pen.idle_or_stuck()
         self.pen.close()
 
 

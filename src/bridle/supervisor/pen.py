@@ -56,6 +56,8 @@ class Pen:
         self._untold = 0  # of those who wanted to know that theirs is stored
         self._idle = asyncio.Event()
         self._idle.set()
+        self._is_in_trouble = asyncio.Event()
+        self._promises: set[asyncio.Future[None]] = set()
         self.is_stuck = False
         #: How many bytes wait to be written.
         self.backlog = 0
@@ -97,13 +99,31 @@ class Pen:
         """Append these, and wait until it is done."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.write(events, lambda: None if done.done() else done.set_result(None))
+        self._promises.add(done)
         if self._is_closed:
-            raise JournalClosed("the session is not looked after any more")
-        await done
+            self._break_promises()
+        try:
+            await done
+        finally:
+            self._promises.discard(done)
 
     async def idle(self) -> None:
         """Until nothing waits."""
         await self._idle.wait()
+
+    async def idle_or_stuck(self) -> None:
+        """Until nothing waits, or it can't be written just now."""
+        waits = [asyncio.ensure_future(one.wait()) for one in (self._idle, self._is_in_trouble)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    def _break_promises(self) -> None:
+        for promise in self._promises:
+            if not promise.done():
+                promise.set_exception(JournalClosed("the session is not looked after any more"))
 
     def close(self) -> None:
         """Write nothing more: what waits is dropped."""
@@ -113,6 +133,7 @@ class Pen:
             self._retry.cancel()
             self._retry = None
             self._writing = []
+        self._break_promises()
         if not self._writing:
             self._idle.set()
 
@@ -164,6 +185,7 @@ class Pen:
         if self._is_closed or isinstance(error, JournalClosed):
             self._writing = []
             self._is_closed = True
+            self._break_promises()
             self._idle.set()
             return
         if not self.is_stuck:
@@ -175,7 +197,10 @@ class Pen:
     def _changed(self, error: BaseException | None) -> None:
         self.is_stuck = error is not None
         if error is None:
+            self._is_in_trouble.clear()
             self._pause = FIRST_RETRY_SECONDS
+        else:
+            self._is_in_trouble.set()
         if self._stuck:
             self._stuck(error)
 

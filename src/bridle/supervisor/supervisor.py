@@ -124,8 +124,7 @@ class Supervisor:
         self._guards.close()
         self._pen.write([note(stream.CLOSED, stream.Released(at=self._means.now()))])
         await self._sessions.aclose()
-        if not self._pen.is_stuck:
-            await self._pen.idle()
+        await self._pen.idle_or_stuck()
         self._pen.close()
 
     async def stop_all(self, by: str = "") -> None:
