@@ -40,13 +40,15 @@ class Order(Struct, kw_only=True):
     """What one controller is to do, and when it is killed: so many seconds after it was started,
     or after it was up (`None`: not), or at a named point. `ends`: it is asked to close instead."""
 
-    task: Literal["work", "stop", "look"] = "work"
+    task: Literal["work", "stop", "look", "delete"] = "work"
     seconds: float | None = None
     is_from_up: bool = True
     point: str = ""
     ends: Literal["kill", "close"] = "kill"
     #: No more prompts than this for each agent; None is as planned.
     prompts: int | None = None
+    #: Who looks waits until so many approvals of the agent `a` do.
+    pending: int = 0
 
 
 async def control(folder: Path, order: Order, say: Say) -> None:
@@ -68,6 +70,15 @@ async def control(folder: Path, order: Order, say: Say) -> None:
                 await Work(supervisor, folder, order, say).run()
             case "stop":
                 await supervisor.stop_all("ann")
+            case "delete":
+                await supervisor.delete("a")
+            case "look":
+                if order.pending:
+                    is_so = lambda record: len(record.approvals) == order.pending  # noqa: E731
+                    await supervisor.wait("a", is_so, LIMIT)
+                for record in supervisor.list():
+                    say(f"sees {record.name} {record.turns}")
+                say(f"sees {len(await supervisor.approvals.list())} approvals")
         say("done")
 
 

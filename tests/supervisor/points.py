@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from bridle.approvals import Approvals
 from bridle.approvals.register import Register
+from bridle.journal.log import Log
 from bridle.process import detached
 from bridle.process.detached import DetachedProcess
 from bridle.process.spool import Spool
@@ -113,7 +114,20 @@ POINTS["a message is logged, and not acted on"] = _routed(MessageReceived)
 POINTS["a question is logged, and not asked"] = _routed(RequestReceived, CanUseTool)
 POINTS["a hook is logged, and not called"] = _routed(RequestReceived, HookCallback)
 POINTS["a tool call is logged, and not begun"] = _routed(RequestReceived, McpMessage)
-POINTS["a withdrawal is logged, and the approval not cancelled"] = _routed(RequestWithdrawn)
+
+
+@_point("a withdrawal is logged, and the approval not cancelled")
+def _is_withdrawn(kill: Kill) -> None:
+    from .controller import Work
+
+    decide = Work._decide_one
+
+    async def decide_others(work: Work, approval: Any) -> None:
+        if not approval.tool_use_id.endswith("-back"):
+            await decide(work, approval)
+
+    _replace(Work, "_decide_one", decide_others)
+    _routed(RequestWithdrawn)(kill)
 
 
 @_point("an approval is asked, and not seen")
@@ -277,6 +291,11 @@ def _is_half_removed(kill: Kill) -> None:
         kill()
 
     _replace(Spool, "remove", remove)
+
+
+@_point("half of a deleted session is gone")
+def _is_half_deleted(kill: Kill) -> None:
+    _after_waiting(Log, "delete", kill)
 
 
 # --- taking up

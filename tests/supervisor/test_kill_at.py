@@ -33,7 +33,8 @@ UNCERTAIN = {
 }
 #: The agent waits for what only the next controller can give it.
 WAITING = "an answer is committed, and not appended"
-WORKING = [point for point in POINTS if point not in (*CLOSING, *TAKING_UP, *STOPPING)]
+DELETING = "half of a deleted session is gone"
+WORKING = [p for p in POINTS if p not in (*CLOSING, *TAKING_UP, *STOPPING, DELETING)]
 OLD_TOO = [
     "a hook is logged, and not called",
     "an approval is asked, and not seen",
@@ -109,6 +110,16 @@ async def test_a_stop_that_was_asked_for_is_done_by_the_next_controller(
     assert [body.how for body in account.bodies(stream.ENDED)] == ["stopped"]
 
 
+async def test_what_was_deleted_does_not_come_back_without_its_past(tmp_path: Path) -> None:
+    plan(tmp_path)
+    async with no_leftovers(tmp_path), controllers(tmp_path) as run:
+        await run(Order())
+        await run(Order(task="stop"))
+        assert "sees a 2" in (await run(Order(task="look"))).lines
+        await killed_at(run, DELETING, task="delete")
+        assert (await run(Order(task="look"))).lines == ["up", "sees 0 approvals", "done"]
+
+
 @pytest.mark.parametrize("point", CLOSING)
 @pytest.mark.parametrize("version", [NEW, OLD])
 async def test_agents_run_on_when_their_controller_closes(
@@ -126,7 +137,7 @@ async def test_to_take_up_twice_is_the_same_as_once(tmp_path: Path) -> None:
     plan(tmp_path)
     async with no_leftovers(tmp_path), controllers(tmp_path) as run:
         said = await killed_at(run, "an approval is asked, and not seen")
-        await run(Order(task="look"))
+        await run(Order(task="look", pending=2))
         once = await what_is_known(tmp_path)
         for _ in range(3):
             await run(Order(task="look"))

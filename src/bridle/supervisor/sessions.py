@@ -17,6 +17,7 @@ from ..journal import Batch, Feed
 from ..process.spool import Spool
 from ..views import stream
 from ..views.stream import Entry
+from . import takeover
 from .charge import Charge
 from .fold import fold
 from .means import Means
@@ -75,7 +76,10 @@ class Sessions:
         """Every session that has a stream, as that says it is now."""
         kept = await self._means.journal.records.list(BUCKET)
         records = {one.key: record for one in kept if (record := _restored(one.value))}
-        for info in await self._means.journal.log.streams():
+        streams = await self._means.journal.log.streams()
+        for session in {one.key for one in kept} - {info.name for info in streams}:
+            await self._forget(session)  # it was being deleted
+        for info in streams:
             if info.name == stream.SUPERVISOR:
                 continue
             record = records.get(info.name) or blank(info.name)
@@ -141,13 +145,19 @@ class Sessions:
         self._charges.pop(charge.id, None)
         self._names.pop(charge.record.name, None)
         await charge.leave()
-        log, records = self._means.journal.log, self._means.journal.records
+        log = self._means.journal.log
         await log.delete(charge.id, (await log.info(charge.id)).last_seq)
-        for bucket in (BUCKET, "takeovers"):
-            found = await records.get(bucket, charge.id)
+        await self._forget(charge.id)
+
+    async def _forget(self, session: str) -> None:
+        """What is kept beside the stream. The record goes last: while it is there without a stream,
+        there is more to forget."""
+        await self._means.approvals.forget(session)
+        records = self._means.journal.records
+        for bucket in (takeover.BUCKET, BUCKET):
+            found = await records.get(bucket, session)
             if found:
-                await records.delete(bucket, charge.id, found.revision)
-        await self._means.approvals.forget(charge.id)
+                await records.delete(bucket, session, found.revision)
 
     # --- what grows
 
