@@ -39,7 +39,9 @@ def compare(found: bytes, logged: Sequence[bytes]) -> Compared:
             unlogged.append(line)
         else:
             return Compared(b"", tuple(unlogged), line)
-    left = [line for line in logged if _took(open_, line)]
+    # Of equal lines those that came last are not there.
+    left = [line for line in reversed(logged) if _took(open_, line)]
+    left.reverse()
     if tail:
         begun = next((line for line in left if line.startswith(tail)), None)
         if begun is None:
@@ -50,7 +52,6 @@ def compare(found: bytes, logged: Sequence[bytes]) -> Compared:
 
 
 def _took(open_: Counter[bytes], line: bytes) -> bool:
-    """The last ones of equal lines are those that are not there."""
     if not open_[line]:
         return False
     open_[line] -= 1

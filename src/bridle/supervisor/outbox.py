@@ -194,11 +194,19 @@ class Outbox:
             self._rest = data[written:]
             self._later(RETRY_SECONDS, self._put)
             if written:
-                self._spool.ring()
+                self._ring()
             return False
         self.end += len(data)
-        self._spool.ring()
+        self._ring()
         return True
+
+    def _ring(self) -> None:
+        # The line is there: that nobody could be told (no descriptor is left) must not double it.
+        try:
+            self._spool.ring()
+        except OSError as error:
+            _log.error("the doorbell of %s: %s; it will be rung again", self._spool.folder, error)
+            self._later(RETRY_SECONDS, self._ring)
 
     def _written(self) -> int:
         try:

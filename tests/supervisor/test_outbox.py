@@ -1,0 +1,155 @@
+"""The order in which lines are written down and told, also where the log can't be written."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest_asyncio
+
+from bridle.errors import JournalUnwritable
+from bridle.journal import Durability, Event, Journal, NewEvent, memory_journal
+from bridle.journal.owner import StreamOwner
+from bridle.process.spool import Spool
+from bridle.session.outgoing import Outgoing
+from bridle.supervisor.outbox import Outbox
+from bridle.supervisor.pen import Pen
+from bridle.views import stream
+
+from .homes import LIMIT
+
+LAUNCH = "l1"
+
+
+class MoodyOwner(StreamOwner):
+    """A stream that refuses for as long as it is told to."""
+
+    refuses = False
+
+    def append(
+        self, events: Sequence[NewEvent], durability: Durability = Durability.PROCESS
+    ) -> asyncio.Future[int]:
+        if not self.refuses:
+            return super().append(events, durability)
+        refused: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        refused.set_exception(JournalUnwritable("no"))
+        return refused
+
+
+class Desk:
+    """An outbox with all that it needs, and what came of it."""
+
+    def __init__(self, journal: Journal, folder: Path) -> None:
+        self.journal = journal
+        self.owner = MoodyOwner(journal.log, "s")
+        self.pen = Pen(self.owner)
+        self.spool = Spool(folder)
+        self.spool.make()
+        self.foreign: list[str] = []
+        self.told: list[str] = []
+        self.outbox = Outbox(self.pen, self.spool, LAUNCH, foreign=self.foreign.append)
+
+    def send(self, name: str, what: str) -> None:
+        text = f'{{"id":"{name}"}}\n'.encode()
+        outgoing = Outgoing(text, what, name)  # type: ignore[arg-type]
+        self.outbox.send(outgoing, lambda: self.told.append(name))
+
+    def inbox(self) -> str:
+        return self.spool.read_inbox(0, 1 << 20).decode()
+
+    async def logged(self) -> list[stream.Wrote]:
+        async with asyncio.timeout(LIMIT):
+            await self.pen.idle()
+        events: list[Event] = await self.journal.log.read("s", 0, 1000)
+        entries = [stream.Entry(e.seq, e.at, e.kind, e.body) for e in events]
+        return [stream.body_of(entry) for entry in entries]
+
+
+@pytest_asyncio.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with memory_journal() as journal:
+        desk = Desk(journal, tmp_path / "spool")
+        yield desk
+        desk.outbox.close()
+        desk.pen.close()
+
+
+def ids(text: str) -> list[str]:
+    return [line.split('"')[3] for line in text.split("\n") if line]
+
+
+async def test_lines_are_written_down_and_then_told_in_their_order(desk: Desk) -> None:
+    names = [f"n{number}" for number in range(50)]
+    for name in names:
+        desk.send(name, "prompt")
+    assert desk.inbox() == "", "nothing is told before it is written down"
+    logged = await desk.logged()
+    assert [wrote.id for wrote in logged] == names == desk.told == ids(desk.inbox())
+    ends = [wrote.start for wrote in logged]
+    assert ends == [desk.inbox().index(f'{{"id":"{name}"}}') for name in names]
+    assert desk.outbox.is_idle
+    assert desk.outbox.end == desk.spool.inbox_size()
+
+
+async def test_what_stops_something_does_not_wait_for_a_log_that_refuses(desk: Desk) -> None:
+    desk.owner.refuses = True
+    desk.send("allow", "allow")
+    await desk.pen.idle_or_stuck()
+    for name, what in (("deny", "deny"), ("cancel", "cancel")):
+        desk.send(name, what)
+    assert desk.told == ["deny", "cancel"] == ids(desk.inbox())
+    desk.owner.refuses = False
+    logged = await desk.logged()
+    assert [(wrote.id, wrote.is_late) for wrote in logged] == [
+        ("allow", False),
+        ("deny", True),
+        ("cancel", True),
+    ]
+    assert ids(desk.inbox()) == ["deny", "cancel", "allow"]
+
+
+async def test_what_was_taken_back_before_it_was_written_down_is_not_told(desk: Desk) -> None:
+    desk.owner.refuses = True
+    desk.send("first", "answer")
+    await desk.pen.idle_or_stuck()
+    desk.send("second", "allow")
+    desk.outbox.drop("second")
+    desk.owner.refuses = False
+    assert [wrote.id for wrote in await desk.logged()] == ["first"]
+    assert ids(desk.inbox()) == ["first"]
+
+
+async def test_what_is_written_beside_it_is_noticed_before_the_next_line(desk: Desk) -> None:
+    desk.send("one", "prompt")
+    await desk.logged()
+    desk.spool.append(b"foreign\n")
+    desk.send("two", "prompt")
+    await desk.logged()
+    assert len(desk.foreign) == 1
+    assert "foreign" in desk.foreign[0]
+    assert desk.told == ["one"]
+    desk.outbox.check()
+    assert len(desk.foreign) == 1, "it is told once"
+
+
+async def test_nothing_is_written_down_for_one_that_is_closed(desk: Desk) -> None:
+    desk.outbox.close()
+    desk.send("one", "prompt")
+    desk.send("two", "deny")
+    assert await desk.logged() == []
+    assert desk.inbox() == ""
+
+
+async def test_a_doorbell_that_can_not_be_rung_does_not_double_the_line(desk: Desk) -> None:
+    os.unlink(desk.spool.path("doorbell"))  # noqa: PTH108
+    os.mkdir(desk.spool.path("doorbell"))  # noqa: PTH102 - nobody can ring such a thing
+    desk.send("one", "prompt")
+    await desk.logged()
+    desk.send("two", "prompt")
+    await desk.logged()
+    os.rmdir(desk.spool.path("doorbell"))  # noqa: PTH106
+    assert ids(desk.inbox()) == ["one", "two"]
+    assert desk.told == ["one", "two"]
+    assert desk.foreign == []
