@@ -74,8 +74,7 @@ def _words(recovered: Recovered) -> str:
 
 
 def _farewell(supervisor: Supervisor) -> str:
-    live = supervisor.list(lambda record: record.facts.has_process)
-    return f"ended; {len(live)} agents run on" if live else "ended; no agent runs"
+    return f"ended; {supervisor.running or 'no'} agents run on"
 
 
 def unit(home: Path) -> str:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 
 from ..approvals.desk import Desk
+from ..errors import JournalClosed
 from ..process.detached import DetachedProcess
 from ..process.stop import uncancelled
 from ..process.transport import Exit, Receiver, StopLimits, Stopped
@@ -190,7 +191,10 @@ class Agent:
         had_result = not self.session.book.was_cut_off
         await self.session.stop(limits)
         ended = self._how(how, stopped, had_result=had_result)
-        await self._pen.stored([note(stream.ENDED, ended)])
+        try:
+            await self._pen.stored([note(stream.ENDED, ended)])
+        except JournalClosed:
+            return  # we have gone meanwhile: the next who looks finds out the same
         self.outbox.close()
         self.process.release()
         self.process.spool.remove()

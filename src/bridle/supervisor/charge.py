@@ -67,6 +67,11 @@ class Charge:
         """Whether it has a process, or is about to."""
         return self.agent is not None or self._work is not None
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its process lives, as far as is known."""
+        return self.agent is not None and self.agent.process.exit is None
+
     def write(self, kind: str, body: msgspec.Struct) -> None:
         """Write an event down, and do not wait for it."""
         self.pen.write([note(kind, body)])

@@ -81,6 +81,11 @@ class Supervisor:
         """Every event; a session's stream has the session's id for a name."""
         return self._means.journal
 
+    @property
+    def running(self) -> int:
+        """How many agents there are now, whatever has been noted of them yet."""
+        return sum(charge.is_running for charge in self._sessions)
+
     # --- opening and closing
 
     async def open(self) -> None:
@@ -96,8 +101,8 @@ class Supervisor:
         await asyncio.gather(*(charge.begun(BEGIN_SECONDS) for charge in found))
         pending = await self.approvals.list(status="pending")
         self.recovered = Recovered(
-            alive=tuple(charge.id for charge in found if charge.agent),
-            ended=tuple(charge.id for charge in found if not charge.agent),
+            alive=tuple(charge.id for charge in found if charge.is_running),
+            ended=tuple(charge.id for charge in found if not charge.is_running),
             pending=tuple(approval.id for approval in pending),
             seconds=asyncio.get_running_loop().time() - start,
         )
