@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bridle.approvals import Person
+from bridle.approvals import Approve, Person
 from bridle.errors import UnknownSession
 from bridle.process.spool import Spool
 from bridle.process.transport import StopLimits
@@ -50,13 +50,15 @@ class Place(Struct, kw_only=True):
 
 class Order(Struct, kw_only=True):
     """`agents`: which there are to be, each with the prompt that it is made with ("": none).
-    `sends`: to whom the large prompt goes, when all are idle. `is_torn`: half of it is written."""
+    `sends`: to whom the large prompt goes, when all are idle. `is_torn`: half of it is written.
+    `approves`: all that is asked."""
 
     place: Place
     agents: dict[str, str] = {}
     sends: str = ""
     pictures: list[str] = []
     is_torn: bool = False
+    approves: bool = False
 
 
 def say(*words: str) -> None:
@@ -122,7 +124,7 @@ async def control(order: Order) -> None:
         for name, prompt in order.agents.items():
             await make(supervisor, order.place, name, prompt)
         async with asyncio.TaskGroup() as group:
-            group.create_task(tell(supervisor))
+            group.create_task(tell(supervisor, approves=order.approves))
             if order.sends:
                 for name in order.agents:
                     await supervisor.wait(name, is_settled, LIMIT_SECONDS)
@@ -131,11 +133,13 @@ async def control(order: Order) -> None:
                 say("sent")
 
 
-async def tell(supervisor: Supervisor) -> None:
+async def tell(supervisor: Supervisor, *, approves: bool) -> None:
     async for changes in supervisor.approvals.watch():
         for approval in changes:
             if approval.status == "pending":
                 say("asked", approval.id)
+                if approves:
+                    await supervisor.approvals.decide(approval.id, Approve(), by=ADA)
 
 
 async def make(supervisor: Supervisor, place: Place, name: str, prompt: str) -> None:
