@@ -43,6 +43,22 @@ async def test_at_a_limit_an_agent_is_paused_until_it_is_raised(home: Home, meas
         assert (change.limits, change.by) == (more, "me")
 
 
+async def test_prompts_that_wait_are_not_told_beyond_a_limit(home: Home) -> None:
+    async with home.open(size=1) as supervisor:
+        await home.start(supervisor, *WORKS, name="first")
+        await home.start(supervisor, *TURN * 4, name="a", limits=Limits(turns=1))
+        for words in ("two", "three", "four"):
+            await supervisor.send("a", words)
+        await supervisor.stop("first")
+        record = await until(supervisor, "a", "paused")
+        assert (record.turns, len(record.waiting)) == (1, 3)
+        await supervisor.set_limits("a", Limits(turns=3), by="me")
+        record = await supervisor.wait("a", lambda r: (r.turns, r.state) == (3, "paused"), LIMIT)
+        assert len(record.waiting) == 1
+        await supervisor.set_limits("a", Limits(), by="me")
+        await supervisor.wait("a", lambda r: r.turns == 4, LIMIT)
+
+
 async def test_when_the_time_is_over_the_turn_is_interrupted(home: Home) -> None:
     cli = home.cli(*WORKS, {"await_request": "interrupt"}, INTERRUPTED, *TURN)
     async with home.open() as supervisor:

@@ -14,7 +14,7 @@ from bridle.supervisor.inbox import Compared, compare, is_harmless
 
 encode = msgspec.json.encode
 #: There are few texts to put together.
-FEW = settings(max_examples=500, deadline=None)
+FEW = settings(max_examples=200, deadline=None)
 
 
 def line(**message: Any) -> bytes:

@@ -257,6 +257,16 @@ async def test_a_wait_ends_in_time(home: Home) -> None:
             await supervisor.wait(record.id, lambda r: r.turns == 1, 0.05)
 
 
+async def test_a_wait_for_one_that_is_deleted_is_told(home: Home) -> None:
+    async with home.open() as supervisor:
+        record = await home.start(supervisor, *TURN, start=False)
+        waiting = asyncio.ensure_future(supervisor.wait(record.id, lambda r: r.turns == 1, LIMIT))
+        await asyncio.sleep(0)
+        await supervisor.delete(record.id)
+        with pytest.raises(UnknownSession):
+            await waiting
+
+
 async def test_a_rejected_call_goes_back_to_the_agent_with_its_reason(home: Home) -> None:
     cli = home.cli(*ASKS)
     async with home.open() as supervisor:

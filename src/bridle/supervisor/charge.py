@@ -271,9 +271,12 @@ class Charge:
 
     # --- telling
 
-    def deliver(self) -> None:
-        """Tell it the prompts that wait, if it can be told."""
+    def deliver(self, *, one_by_one: bool) -> None:
+        """Tell it the prompts that wait, if it can be told; or the next one, after its turn."""
         waiting = [one for one in self.record.waiting if one.uuid not in self._sent]
+        if one_by_one:
+            is_busy = self.record.facts.is_turn_running or len(waiting) < len(self.record.waiting)
+            waiting = [] if is_busy else waiting[:1]
         if self._is_ready and self.agent and waiting and self._sending is None:
             self._sending = asyncio.ensure_future(self._deliver(self.agent, waiting))
             self._sending.add_done_callback(self._delivered)

@@ -126,6 +126,11 @@ class Guards:
         self.ledger.check_change(charge.id, limits, now)
         await charge.store(stream.BUDGET, stream.BudgetSet(limits=limits, at=now, by=by))
 
+    def counts(self, charge: Charge) -> bool:
+        """Whether what it uses is limited: then a second prompt may be one too many."""
+        left = self.ledger.left(charge.id, self._means.now())
+        return any(amount is not None for amount in (left.turns, left.cost_usd, left.tokens))
+
     def look(self, charge: Charge) -> None:
         """Has it, or one above it, used up what it had?"""
         record, now = charge.record, self._means.now()

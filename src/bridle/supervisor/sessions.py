@@ -144,6 +144,9 @@ class Sessions:
         self._feed.remove(charge.id)
         self._charges.pop(charge.id, None)
         self._names.pop(charge.record.name, None)
+        for whom, _, waiter in self._waiters:
+            if whom is charge and not waiter.done():
+                waiter.set_exception(UnknownSession(charge.id))
         await charge.leave()
         log = self._means.journal.log
         await log.delete(charge.id, (await log.info(charge.id)).last_seq)

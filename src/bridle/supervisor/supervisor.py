@@ -377,8 +377,8 @@ class Supervisor:
         self._pump()
 
     def _go_on(self, charge: Charge) -> None:
-        if not self._fleet.held and not charge.record.facts.pauses:
-            charge.deliver()
+        if not self._fleet.held and not charge.record.facts.pauses and not charge.pausing:
+            charge.deliver(one_by_one=self._guards.counts(charge))
 
 
 def _prompted(prompt: Said, now: float, by: str) -> stream.Prompted:
