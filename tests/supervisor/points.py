@@ -23,7 +23,7 @@ from bridle.protocol.events import MessageReceived, RequestReceived, RequestWith
 from bridle.session.responder import Responder
 from bridle.session.router import Router
 from bridle.session.session import Session
-from bridle.supervisor import charge
+from bridle.supervisor import takingup
 from bridle.supervisor.agent import Agent
 from bridle.supervisor.charge import Charge
 from bridle.supervisor.outbox import Outbox
@@ -303,12 +303,12 @@ def _is_half_deleted(kill: Kill) -> None:
 
 @_point("while taken up: before the log is read")
 def _takes_up(kill: Kill) -> None:
-    _before(charge, "saved_state", _always, kill)
+    _before(takingup, "saved_state", _always, kill)
 
 
 @_point("while taken up: after the log is read")
 def _has_read(kill: Kill) -> None:
-    _after_waiting(charge, "replay", kill)
+    _after_waiting(takingup, "replay", kill)
 
 
 @_point("while taken up: before it listens")

@@ -138,7 +138,8 @@ class Desk:
             kind="elicitation",
             tool=request.mcp_server_name,
             input={name: value for name, value in given.items() if value is not None},
-            # Its id is the server's own word: what has been accepted once is asked again.
+            # Not its own id, which is the server's word: what was accepted once is asked again.
+            tool_use_id=request.request_id,
             reason=request.title or request.description or "",
         )
         approval = await self._asked(asking)

@@ -228,8 +228,6 @@ class DetachedProcess:
 
         What it has written is told to its end, also after this where the reading is paused.
         """
-        if not self._lifetime.is_begun:
-            return Stopped("gone", 0.0)
         if self._stopping is None:
             self._stopping = asyncio.ensure_future(self._stop(limits, asked=asked))
         return await uncancelled(self._stopping)
@@ -237,6 +235,11 @@ class DetachedProcess:
     async def _stop(self, limits: StopLimits, *, asked: bool) -> Stopped:
         if self._is_frozen:
             self.unpause()
+        if not self._lifetime.is_begun:
+            # Nobody would tell of its end: all that carry the marker are ended.
+            if not self._tree().look():
+                return Stopped("gone", 0.0)
+            limits = StopLimits(0.0, limits.signal, limits.total)
         self.close_input()
         try:
             stopped = await Ladder(self, limits, self._tree()).descend("asked" if asked else "eof")
@@ -247,6 +250,11 @@ class DetachedProcess:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), limits.total - stopped.seconds)
         return stopped
+
+    async def drained(self) -> None:
+        """Until all that it has written was told; at once if nobody follows it."""
+        if self._output:
+            await self._over.wait()
 
     def _tree(self) -> Tree:
         """All that carry the marker, and all below the shim."""

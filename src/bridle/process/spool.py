@@ -78,12 +78,19 @@ class Spool:
         return os.path.exists(self.path("doorbell"))  # noqa: PTH110 - asked for every launch
 
     def remove(self) -> None:
-        """The folder and all that is in it; nothing where it is gone."""
-        with contextlib.suppress(FileNotFoundError):
-            for name in os.listdir(self.folder):  # noqa: PTH208
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(self.path(name))  # noqa: PTH108
-            self.folder.rmdir()
+        """The folder and all that is in it, whatever that is; nothing where it is gone. A link is
+        not followed."""
+        import shutil  # here, because it brings half of the standard library with it
+
+        if self.folder.is_symlink() or not self.folder.is_dir():
+            self.folder.unlink(missing_ok=True)
+        else:
+            # All at once: a shim that comes late must not find a part of it.
+            gone = self.folder.with_name(f"gone-{self.folder.name}")
+            with contextlib.suppress(OSError):
+                self.folder.rename(gone)
+            for folder in (gone, self.folder):
+                shutil.rmtree(folder, ignore_errors=True)
 
     # --- the shim
 
@@ -119,8 +126,8 @@ class Spool:
                 return False
         except BlockingIOError:
             return True
-        except FileNotFoundError:
-            return False
+        except OSError:
+            return False  # without a lock there is no shim
 
     def abandon(self) -> bool:
         """See to it that no shim starts a CLI here from now on; False if one lives already."""

@@ -57,6 +57,9 @@ from .requests import OutboundRequest
 from .system import Init
 from .unknown import Unknown
 
+#: Of so many settled requests a later controller knows: duplicates come soon, or not at all.
+SAVED_IDS = 512
+
 
 class SavedConnection(Struct, tag_field="format", tag="bridle-connection-1"):
     """All that a later controller needs to take over in mid-conversation."""
@@ -327,10 +330,10 @@ class Connection:
                 capabilities=self.capabilities,
                 unfinished=self._splitter.unfinished,
                 asked=dict(self.asked),
-                responded=list(self._outbound.responded),
-                cancelled=list(self._outbound.cancelled),
+                responded=list(self._outbound.responded)[-SAVED_IDS:],
+                cancelled=list(self._outbound.cancelled)[-SAVED_IDS:],
                 pending=[event.raw for event in self.pending.values()],
-                fates=self._inbound.fates,
+                fates=dict(list(self._inbound.fates.items())[-SAVED_IDS:]),
                 counters=self.counters,
                 ended=self._ended,
             )

@@ -66,6 +66,8 @@ class ElicitationRequest(_Asked, tag="elicitation", kw_only=True):
 
     mcp_server_name: str
     message: str
+    #: The id of the control request that it came in.
+    request_id: str | None = None
     mode: str | None = None
     url: str | None = None
     elicitation_id: str | None = None

@@ -11,7 +11,7 @@ import msgspec
 from ..errors import AlreadyAnswered, AlreadyWithdrawn, InvalidAnswer, NotPending
 from .careful import input_in
 from .codec import UNWRITABLE, check, encode_line, finished_line
-from .control import ANSWERS_TO, Answer, CanUseTool, HookCallback
+from .control import ANSWERS_TO, Answer, CanUseTool, ElicitationRequest, HookCallback
 from .events import (
     Asked,
     Counters,
@@ -64,6 +64,8 @@ class InboundRequests:
             return LineIgnored(f"request {event.request_id} was delivered before", event.raw)
         if isinstance(event, RequestUnreadable):
             self._counters.unreadable_requests += 1
+        elif isinstance(event.request, ElicitationRequest):
+            event.request.request_id = event.request_id
         self._pending[event.request_id] = event
         return event
 

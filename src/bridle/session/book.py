@@ -25,6 +25,9 @@ from .mailbox import Mailbox
 #: A CLI that announces this names the prompts of each turn.
 NAMES_PROMPTS = "msg_lifecycle_v1"
 
+#: So much is kept of what a CLI says in a result that answers nothing.
+MOST_COMPLAINT = 4_000
+
 Outcome: TypeAlias = Result | BaseException
 
 
@@ -274,7 +277,7 @@ class TurnBook:
         assert isinstance(result, Result)
         ended = self._answered_by(result)
         if not ended and result.is_error:
-            self.complaint = result.text
+            self.complaint = result.text[:MOST_COMPLAINT]
         for uuid in ended:
             self._join(uuid)
         self._is_new = True

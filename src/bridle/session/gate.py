@@ -97,6 +97,8 @@ class Gate:
         #: Whether the wait is in the hook: until we know better, it is.
         self._waits_in_hook = True
         self._has_ended = False
+        #: It is told what was: nothing that waits now ends by that.
+        self.is_in_past = False
         self._end_turn: Callable[[], None] = lambda: None
         self._confirm_mode: Callable[[str | None], None] = lambda _: None
 
@@ -318,7 +320,7 @@ class Gate:
 
     def told_mode(self, mode: str) -> None:
         """The CLI has said in which mode it is."""
-        if found := self._plans.told(mode):
+        if (found := self._plans.told(mode)) and not self.is_in_past:
             self._tell(self._desk.went_on, *found, mode)
 
     def saw(self, message: User) -> None:
@@ -336,7 +338,8 @@ class Gate:
         self._tell(self._desk.interrupted)
 
     def turn_ended(self) -> None:
-        self._tell(self._desk.turn_ended)
+        if not self.is_in_past:
+            self._tell(self._desk.turn_ended)
 
     def ended(self, how: str) -> None:
         if not self._has_ended:

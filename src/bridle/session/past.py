@@ -7,7 +7,7 @@ Owns the order: each line once, as it came or went. Nothing is asked, answered o
 from __future__ import annotations
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from ..ids import new_token
 from ..protocol.answers import ModeSet
@@ -20,6 +20,7 @@ from ..protocol.events import (
     Success,
 )
 from ..protocol.outbound import Prompting, read_written
+from ..protocol.requests import SetPermissionMode
 from .book import SavedBook, TurnBook
 from .gate import Gate, SavedGate
 
@@ -27,7 +28,7 @@ from .gate import Gate, SavedGate
 class SavedSession(Struct, tag_field="format", tag="bridle-session-1"):
     """A session in which nothing was under way."""
 
-    connection: bytes
+    connection: Raw
     book: SavedBook
     gate: SavedGate | None = None
 
@@ -39,7 +40,7 @@ def read_saved(saved: bytes) -> SavedSession:
 def connection_of(version: str | None, saved: SavedSession | None) -> Connection:
     """A new one, or one that goes on."""
     if saved:
-        return Connection.restore(saved.connection, nonce=new_token(4))
+        return Connection.restore(bytes(saved.connection), nonce=new_token(4))
     return Connection(nonce=new_token(4), version=version)
 
 
@@ -74,6 +75,8 @@ class Past:
         found = self._connection.recall(line)
         if isinstance(found, RequestReceived) and self._gate:
             self._gate.recall(found.request, line)
+        elif isinstance(found, SetPermissionMode) and self._gate:
+            self._gate.policy.tighten(found.mode)
 
     def began(self, request_id: str) -> None:
         self.begun.add(request_id)

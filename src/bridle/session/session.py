@@ -11,14 +11,12 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from ..errors import (
     NotSupported,
-    RequestTimedOut,
     SessionClosed,
     SessionEnded,
-    UnreadableAnswer,
 )
 from ..ids import new_uuid
 from ..process.stop import uncancelled
@@ -32,7 +30,6 @@ from ..protocol.events import (
 )
 from ..protocol.outbound import subtype_of
 from ..protocol.requests import EndSession, Initialize, Interrupt, OutboundRequest
-from ..protocol.unknown import Unknown
 from .book import TurnBook
 from .commit import NOTHING_BETWEEN, Batch, Seams
 from .folder import Survey
@@ -174,7 +171,7 @@ class Session(GatedControls):
         if not is_quiet or (self._gate and not self._gate.is_idle):
             return None
         gate = self._gate.save() if self._gate else None
-        return SavedSession(self._connection.save(), self._book.save(), gate)
+        return SavedSession(Raw(self._connection.save()), self._book.save(), gate)
 
     async def initialize(self) -> Initialized:
         """Tell the CLI what we are. Again only if a part of what it said is lost: see protocol."""
@@ -188,9 +185,11 @@ class Session(GatedControls):
         """The handshake was begun by another, perhaps."""
         for request_id, request in self._connection.asked.items():
             if isinstance(request, Initialize):
-                answered = self._waiters.wait(request_id)
-                async with asyncio.timeout(self._options.handshake_seconds):
-                    await answered
+                future, limit = self._waiters.wait(request_id), self._options.handshake_seconds
+                told = await self._waiters.answer(
+                    future, "initialize", Initialized, limit, self._transport
+                )
+                self._book.confirm_mode(told.current_permission_mode)
                 return
         await self.initialize()
 
@@ -201,6 +200,8 @@ class Session(GatedControls):
         self._options.initialize.hooks = self._handlers.hooks.matchers(self.capabilities)
 
     def _has_met(self) -> None:
+        if self._gate:  # the CLI may have told its version only now
+            self._gate.meet(self.capabilities, self._end_turn, self._book.confirm_mode)
         self._is_ready = True
         unsent, self._unsent = self._unsent, []
         for outgoing in unsent:
@@ -263,20 +264,12 @@ class Session(GatedControls):
         self._send(Outgoing(line, "request", request_id, subtype))
         seconds = self._options.request_seconds if timeout is None else timeout
         try:
-            async with asyncio.timeout(seconds):
-                response = await future
-        except TimeoutError:
-            raise RequestTimedOut(subtype, seconds, self.stderr) from None
+            return await self._waiters.answer(future, subtype, answer, seconds, self._transport)
         finally:
             self._waiters.leave(request_id)
             # Timed out, or nobody waits any more: a late answer is to be ignored.
             if request_id in self._connection.asked and not self._connection.is_ended:
                 self._send(Outgoing(self._connection.cancel(request_id), "cancel", request_id))
-        told = response.answer()
-        if isinstance(told, Unknown):
-            raise UnreadableAnswer(subtype, told.reason, told.raw)
-        assert isinstance(told, answer)
-        return told
 
     # --- ending
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TypeVar
 
-from ..errors import SessionEnded
+from ..errors import RequestTimedOut, SessionEnded, UnreadableAnswer
+from ..process.transport import Transport
+from ..protocol.answers import Answered
 from ..protocol.connection import Connection
 from ..protocol.events import ResponseReceived
 from ..protocol.outbound import subtype_of
+from ..protocol.unknown import Unknown
+
+_A = TypeVar("_A", bound=Answered)
 
 
 class Waiters:
@@ -21,6 +27,26 @@ class Waiters:
         future: asyncio.Future[ResponseReceived] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = future
         return future
+
+    async def answer(
+        self,
+        future: asyncio.Future[ResponseReceived],
+        subtype: str,
+        kind: type[_A],
+        seconds: float,
+        transport: Transport,
+    ) -> _A:
+        """What the CLI answers, if it is of this kind; else an error that says what it was."""
+        try:
+            async with asyncio.timeout(seconds):
+                response = await future
+        except TimeoutError:
+            raise RequestTimedOut(subtype, seconds, transport.stderr) from None
+        told = response.answer()
+        if isinstance(told, Unknown):
+            raise UnreadableAnswer(subtype, told.reason, told.raw)
+        assert isinstance(told, kind)
+        return told
 
     def leave(self, request_id: str) -> None:
         self._waiting.pop(request_id, None)

@@ -32,6 +32,8 @@ from .takeover import Keeper
 WRITTEN_SECONDS = 5.0
 #: While so much waits to be written down, no more is read.
 MOST_BACKLOG = 8 * 1024 * 1024
+#: So many characters are kept of what it said last: all of them may have to be escaped.
+MOST_WORDS = 16_000
 #: For an agent of which nobody knows what it does.
 AT_ONCE = StopLimits(graceful=0.0, signal=0.5, total=5.0)
 
@@ -65,6 +67,8 @@ class Agent:
         #: Somebody else has written to its input.
         self.is_hijacked = False
         self._has_met = False
+        #: What it says is heard from now on.
+        self.followed = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
         self._has_left = False
         self.outbox = Outbox(
@@ -76,6 +80,7 @@ class Agent:
         self.session = Session(
             _Ear(self, process, offsets), made.handlers, made.options, seams, saved
         )
+        self._intake.stored = offsets[0] if offsets else 0
         self._intake.consumed = lambda: self.session.consumed
         self.resync = Resync(self.launch, means.now, self._resynced)
         self.keeper = Keeper(means, self.id, self.launch, self.session, pen, self.outbox, process)
@@ -111,7 +116,7 @@ class Agent:
         """End it because it is of no use."""
         self._words = self._words or words
         if self._ending is None:
-            self._ending = asyncio.ensure_future(self._end("exited"))
+            self._begin_to_end("exited")
         await self.ended()
 
     async def ended(self) -> None:
@@ -122,6 +127,10 @@ class Agent:
     async def leave(self) -> None:
         """We go, and the agent stays."""
         self._has_left = True
+        if self._ending:
+            # It is ended, whoever looks: a later controller finds out how.
+            await asyncio.wait([self._ending], timeout=WRITTEN_SECONDS)
+            self._ending.cancel()
         self.resync.close()
         self.desk.detach()
         await self.session.leave()
@@ -137,7 +146,7 @@ class Agent:
         if self._pen.backlog > MOST_BACKLOG:
             self.process.pause_reading()
             self._pen.write([], self._read_on)
-        self.keeper.heard(len(batch))
+        self.keeper.heard(len(batch), self._intake.stored)
 
     def _read_on(self) -> None:
         if not self._has_left:
@@ -153,14 +162,15 @@ class Agent:
 
     def complained(self, text: str) -> None:
         end = self.process.stderr_offset
-        self._pen.write(
-            [note(stream.STDERR, stream.Stderr(launch=self.launch, end=end, text=text))]
-        )
+        parts = [text[at : at + MOST_WORDS] for at in range(0, len(text), MOST_WORDS)]
+        bodies = (stream.Stderr(launch=self.launch, end=end, text=part) for part in parts)
+        self._pen.write([note(stream.STDERR, body) for body in bodies])
 
     def is_foreign(self, words: str) -> None:
         """Somebody else has written to its input: it is ended, for nobody knows what it does."""
         self._hijack(words)
-        self._ending = self._ending or asyncio.ensure_future(self._end("killed"))
+        if self._ending is None:
+            self._begin_to_end("killed")
 
     async def was_foreign(self, words: str) -> None:
         """The same, before it is followed: it is ended, and can be read then."""
@@ -180,13 +190,18 @@ class Agent:
     def has_ended(self) -> None:
         """The process is gone, and all that it wrote has been read."""
         if not self._has_left and self._ending is None:
-            self._ending = asyncio.ensure_future(self._end("exited"))
+            self._begin_to_end("exited")
+
+    def _begin_to_end(self, how: LaunchEnd) -> None:
+        self._ending = asyncio.ensure_future(self._end(how))
+        self._ending.add_done_callback(self._is_over)
 
     async def _end(self, how: LaunchEnd) -> None:
         limits = AT_ONCE if self.is_hijacked else self._means.stop
         self.resync.close()
         # Its tools may have outlived it; and with a foreign line it may be at work still.
         stopped = await self.process.stop(limits)
+        await self.process.drained()
         await self._pen.idle()
         had_result = not self.session.book.was_cut_off
         await self.session.stop(limits)
@@ -198,7 +213,12 @@ class Agent:
         self.outbox.close()
         self.process.release()
         self.process.spool.remove()
-        self._over(self)
+
+    def _is_over(self, ending: asyncio.Task[None]) -> None:
+        if not ending.cancelled() and (error := ending.exception()):
+            _log.error("session %s: its end is not clean: %s", self.id, error, exc_info=error)
+        if not self._has_left:
+            self._over(self)
 
     def _how(self, how: LaunchEnd, stopped: Stopped, *, had_result: bool) -> LaunchEnded:
         status = stopped.exit or self.process.exit or Exit()
@@ -219,8 +239,8 @@ class Agent:
             code=status.code,
             signal=status.signal,
             had_result=had_result,
-            words=self._words or self.session.book.complaint,
-            stderr=self.process.stderr,
+            words=(self._words or self.session.book.complaint)[:MOST_WORDS],
+            stderr=self.process.stderr[-MOST_WORDS:],
             survivors=stopped.survivors,
         )
 
@@ -255,6 +275,7 @@ class _Ear:
     async def start(self, receiver: Receiver) -> None:
         self._receiver = receiver
         self._process.follow(self, *(self._offsets or (0, 0)))
+        self._agent.followed.set()
         if self._offsets is None:
             # Of one that runs already it is known; and its program may be another by now.
             await self._process.identify()

@@ -9,27 +9,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import msgspec
 
-from ..errors import BridleError, ForeignInput, words_of
+from ..errors import BridleError, words_of
 from ..ids import new_token
 from ..process.detached import DetachedProcess
 from ..process.spec import LaunchSpec
-from ..process.spool import Spool
 from ..process.transport import Stopped
-from ..session.past import Past
+from ..session.folder import survey_of
 from ..views import stream
 from ..views.stream import PauseCause
-from .agent import Agent
-from .inbox import compare
-from .making import Made, make_again, make_new
+from .agent import WRITTEN_SECONDS, Agent
+from .making import make_new
 from .means import Means
 from .notes import entry, note
 from .pen import Pen
 from .record import Launch, SessionRecord, Waiting
-from .takeover import Saved, keep, replay, saved_state
+from .takeover import Saved, keep
+from .takingup import TakingUp, detached, started, was_started
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +55,8 @@ class Charge:
         self._is_ready = False
         #: Causes to pause that are on their way to the log.
         self.pausing: set[PauseCause] = set()
+        #: Somebody has said that none is to be started; the log may not know yet.
+        self.is_to_stop = False
         #: Whether nobody looks after it any more.
         self.has_left = False
 
@@ -89,10 +91,10 @@ class Charge:
         """Go on with a process that another supervisor has started, or find out how it ended."""
         self._begin(self._take_up())
 
-    def _begin(self, work: object) -> None:
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         assert self._work is None
         self._is_made.clear()
-        self._work = asyncio.ensure_future(work)  # type: ignore[call-overload]
+        self._work = asyncio.ensure_future(work)
         self._work.add_done_callback(self._begun)
 
     def _begun(self, work: asyncio.Task[None]) -> None:
@@ -108,32 +110,31 @@ class Charge:
             await asyncio.wait([self._work], timeout=limit)
 
     async def _start(self) -> None:
-        record, launch, now = self.record, new_token(8), self._means.now()
-        resume, fork = record.resume, record.is_fork
-        intended = stream.Intended(launch=launch, at=now, resume=resume, fork=fork)
+        record, launch = self.record, new_token(8)
+        found = survey_of(record.folder)
+        intended = stream.Intended(
+            launch=launch,
+            at=self._means.now(),
+            resume=record.resume,
+            fork=record.is_fork,
+            rules=tuple((rule.behavior, rule.text) for rule in found.rules),
+        )
         await self.store(stream.INTENDED, intended)
         await keep(self._means, self.id, Saved(launch=launch, seq=self.pen.last_seq))
         try:
             secrets = self._means.secrets.get(self.id, {})
-            made = await make_new(self._means, record, launch, secrets)
-            made.spec = _in_conversation(made.spec, resume, fork=fork)
-            process = self._process(made, is_gated=True)
+            made = await make_new(self._means, record, launch, secrets, found)
+            made.spec = _in_conversation(made.spec, intended)
+            process = detached(made)
             shim = await process.spawn()
-            started = stream.Started(
-                launch=launch,
-                pid=shim.pid,
-                born=shim.born,
-                boot=shim.boot,
-                at=self._means.now(),
-                version=process.version,
-            )
-            await self.store(stream.STARTED, started)
-            self.agent = Agent(made, process, self.pen, self._over)
-            self._is_made.set()
         except (BridleError, OSError, ValueError, TypeError) as error:
             await self._not_started(launch, error)
             return
-        await self._meet(self.agent)
+        # From here on it can be stopped, whether or not anything can be written down.
+        agent = self.agent = Agent(made, process, self.pen, self._over)
+        self._is_made.set()
+        await self.store(stream.STARTED, started(launch, shim, self._means.now(), process.version))
+        await self._meet(agent)
 
     async def _meet(self, agent: Agent) -> None:
         try:
@@ -143,7 +144,7 @@ class Charge:
             return
         self._is_ready = True
 
-    async def _no_handshake(self, agent: Agent, error: BridleError) -> None:
+    async def _no_handshake(self, agent: Agent, error: Exception) -> None:
         if not self.has_left:
             _log.error("session %s: no handshake: %s", self.id, words_of(error))
             await agent.fail(words_of(error))
@@ -156,118 +157,46 @@ class Charge:
         await self.store(stream.ENDED, ended)
         self._means.spool(launch).remove()
 
-    def _process(
-        self, made: Made, *, is_gated: bool, version: str | None = None
-    ) -> DetachedProcess:
-        means, spool = self._means, self._means.spool(made.launch)
-        return DetachedProcess(
-            made.spec, spool, means.wakes, made.launch, means.environ,
-            is_gated=is_gated, version=version,
-        )  # fmt: skip
-
     # --- taking up
 
     async def _take_up(self) -> None:
         launch = self.record.launch
         assert launch
+        if launch.pid is None and not await was_started(self._means, self, launch):
+            return
+        try:
+            agent = await TakingUp(self._means, self, launch, self._over).agent()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not run unseen
+            _log.exception("session %s can't be taken up", self.id)
+            await self._give_up(launch, error)
+            return
+        self.agent = agent.agent
+        self._is_made.set()
+        try:
+            await agent.go_on(is_to_stop=self.record.facts.is_stop_asked)
+        except (BridleError, OSError) as error:
+            await self._no_handshake(agent.agent, error)
+            return
+        self._is_ready = not agent.agent.is_hijacked and not self.record.facts.is_stop_asked
+
+    async def _give_up(self, launch: Launch, error: Exception) -> None:
+        """It can't be looked after: all of it is ended, and what it said last is lost."""
         spool = self._means.spool(launch.id)
-        if launch.pid is None and not await self._was_started(launch, spool):
-            return
-        made = await make_again(self._means, self.record, launch.id)
-        saved = await saved_state(self._means, self.id, launch.id)
-        process = self._process(made, is_gated=True, version=launch.version)
-        agent = Agent(
-            made,
-            process,
-            self.pen,
-            self._over,
-            inbox_end=spool.inbox_size() if spool.is_made() else 0,
-            offsets=(launch.output_end, launch.stderr_end),
-            saved=saved.session,
-        )
-        self.agent = agent
-        past = agent.session.past()
-        done = await replay(self._means, self.id, saved, past)
-        agent.keeper.recalled(done.lines)
-        try:
-            appended = self._complete_inbox(agent, spool, saved.inbox, done.written, past)
-        except ForeignInput as error:
-            # First it is ended, then what it has said is read, as of any that has ended.
-            await agent.was_foreign(str(error))
-            appended = 0
-        made.gate.is_in_past = False
-        self._withdraw_what_is_settled(past)
-        taken = stream.TakenUp(
+        process = DetachedProcess(LaunchSpec(), spool, self._means.wakes, launch.id)
+        stopped = await process.stop(self._means.stop)
+        words = f"it could not be taken up: {words_of(error)}"[:1000]
+        ended = stream.LaunchEnded(
             launch=launch.id,
+            how="killed",
             at=self._means.now(),
-            requests=len(past.open_requests()),
-            appended=appended,
+            words=words,
+            survivors=stopped.survivors,
         )
-        self.write(stream.TAKEN_UP, taken)
-        try:
-            await agent.go_on(past, launch.output_end, is_ready=done.is_ready)
-        except BridleError as error:
-            await self._no_handshake(agent, error)
-            return
-        if self.record.facts.is_stop_asked:
-            await agent.stop()
-            return
-        self._is_ready = not agent.is_hijacked
-
-    def _withdraw_what_is_settled(self, past: Past) -> None:
-        """What the agent took back, or got an answer to, just before the log was to say so."""
-        asked: set[str | None] = set()
-        for event in past.open_requests():
-            request = getattr(event, "request", None)
-            asked.add(getattr(request, "tool_use_id", None))
-            asked.add(getattr(getattr(request, "input", None), "tool_use_id", None))
-        assert self.agent
-        for approval in self._means.approvals.unfinished(self.id, self.agent.launch):
-            if approval.status == "pending" and approval.tool_use_id not in asked - {None}:
-                self._means.approvals.withdraw(approval.id)
-
-    async def _was_started(self, launch: Launch, spool: Spool) -> bool:
-        """It was intended: whether a shim has begun. If not, none will from now on, and it waits
-        for its place again: nobody has taken back that it is to run."""
-        if spool.abandon():
-            words = "the supervisor ended before the process was started"
-            now = self._means.now()
-            ended = stream.LaunchEnded(launch=launch.id, how="not started", at=now, words=words)
-            events = [note(stream.ENDED, ended)]
-            if not self.record.facts.is_stop_asked:
-                again = stream.Queued(at=now, resume=launch.resume, fork=launch.fork)
-                events.append(note(stream.QUEUED, again))
-            await self.pen.stored(events)
-            spool.remove()
-            return False
-        shim = spool.shim()
-        if shim:
-            started = stream.Started(
-                launch=launch.id, pid=shim.pid, born=shim.born, boot=shim.boot, at=self._means.now()
-            )
-            await self.store(stream.STARTED, started)
-        return True
-
-    def _complete_inbox(
-        self, agent: Agent, spool: Spool, start: int, written: list[bytes], past: Past
-    ) -> int:
-        """What was written down and not appended is appended now; the rest must be as written. What
-        went out first and was not written down is an answer all the same."""
-        if not spool.is_made():
-            return 0
-        if agent.outbox.end < start:
-            raise ForeignInput("somebody shortened it")
-        there = spool.read_inbox(start, agent.outbox.end - start)
-        found = compare(there, written)
-        if found.foreign:
-            raise ForeignInput(f"somebody else wrote to it: {found.foreign[:200]!r}")
-        for line in found.unlogged:
-            past.wrote(line)
-            agent.outbox.note_late(line, start + there.index(line))
-        if found.missing:
-            agent.outbox.add(found.missing)
-        spool.ring()  # whoever appended the rest may have had no time to
-        return len(found.missing)
+        for approval in self._means.approvals.unfinished(self.id, launch.id):
+            self._means.approvals.withdraw(approval.id, "process ended", words)
+        await self.store(stream.ENDED, ended)
+        process.release()
+        spool.remove()
 
     # --- telling
 
@@ -304,12 +233,14 @@ class Charge:
 
     async def stop(self, by: str = "", words: str = "") -> Stopped | None:
         """End its process, if it has one, and have none be started."""
+        self.is_to_stop = True
         self.write(stream.STOP_ASKED, stream.StopAsked(at=self._means.now(), by=by, words=words))
         if self._work:
             await self._is_made.wait()
         # Not until it has shaken hands: it may be one that never does.
         stopped = await self.agent.stop() if self.agent else None
-        await self.begun()
+        await self.begun(WRITTEN_SECONDS)
+        await self.pen.idle_or_stuck()
         return stopped
 
     def _over(self, agent: Agent) -> None:
@@ -333,7 +264,7 @@ class Charge:
         self.pen.close()
 
 
-def _in_conversation(spec: LaunchSpec, resume: str | None, *, fork: bool) -> LaunchSpec:
-    if resume is None:
+def _in_conversation(spec: LaunchSpec, intended: stream.Intended) -> LaunchSpec:
+    if intended.resume is None:
         return spec
-    return msgspec.structs.replace(spec, resume=resume, fork_session=fork)
+    return msgspec.structs.replace(spec, resume=intended.resume, fork_session=intended.fork)

@@ -94,7 +94,8 @@ def _is_worse(limited: Limited, held: Limited) -> bool:
 
 def _waits(charge: Charge) -> bool:
     facts = charge.record.facts
-    return facts.is_queued and not charge.is_at_work and not facts.pauses
+    is_free = not charge.is_at_work and not charge.is_to_stop
+    return facts.is_queued and is_free and not facts.pauses
 
 
 def _age(charge: Charge) -> tuple[float, str]:

@@ -36,7 +36,7 @@ def fold(record: SessionRecord | None, entry: Entry) -> SessionRecord:
     if change is not None:
         try:
             change(record, entry)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             record.unreadable += 1
     return record
 
@@ -124,7 +124,9 @@ def _policy_applied(record: SessionRecord, entry: Entry) -> None:
 
 
 def _intended(record: SessionRecord, body: stream.Intended) -> None:
-    record.launch = Launch(id=body.launch, at=body.at, resume=body.resume, fork=body.fork)
+    record.launch = Launch(
+        id=body.launch, at=body.at, resume=body.resume, fork=body.fork, rules=body.rules
+    )
     record.launches += 1
     record.usage.start_again()
     record.unanswered, record.joined, record.approvals = [], [], []

@@ -10,7 +10,8 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from ..errors import BridleError, words_of
 from ..views import stream
@@ -83,7 +84,8 @@ class Guards:
         """What one has used is used for all that share it."""
         root = (*charge.record.lineage, charge.id)[0]
         for session in (root, *self.family.live_below(root)):
-            self.look(self._sessions.get(session))
+            if session in self._sessions:  # the root may have been deleted
+                self.look(self._sessions.get(session))
 
     def drop(self, charge: Charge) -> None:
         self.ledger.check_delete(charge.id)
@@ -224,8 +226,8 @@ class Guards:
                 charge.write(stream.UNPAUSED, body)
         self._changed()
 
-    def _own(self, work: object) -> None:
-        task = asyncio.ensure_future(work)  # type: ignore[call-overload]
+    def _own(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

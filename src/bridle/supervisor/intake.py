@@ -7,8 +7,8 @@ stored, so that log and place can never disagree. Deltas are told to those who l
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import TypeAlias
 
 import msgspec
@@ -20,7 +20,7 @@ from ..protocol.unknown import Unknown
 from ..session.commit import Batch, Then
 from ..views import stream
 from .outbox import Outbox
-from .pen import Pen
+from .pen import Pen, fits
 
 Heard: TypeAlias = heard.Event
 
@@ -45,12 +45,13 @@ class Intake:
         self._session = session
         self._launch = msgspec.json.encode(launch)
         self._outbox = outbox
+        #: Where in the output those lines end that are stored: the log knows of nothing behind.
+        self.stored = 0
         #: Where in the output the lines end that the session has read.
         self.consumed: Callable[[], int] = lambda: 0
 
     def commit(self, batch: Batch, then: Then) -> None:
-        events, live = [], []
-        end = str(self.consumed()).encode()
+        live, kept = [], []
         for event in batch:
             kind = event.__class__
             if kind is heard.MessageReceived:
@@ -64,10 +65,26 @@ class Intake:
                 continue
             elif kind is heard.RequestWithdrawn:
                 self._outbox.drop(event.request_id)  # type: ignore[union-attr]
-            events.append(NewEvent(_KINDS[kind], self._body(event, end)))
+            kept.append(event)
         if live:
             self._log.publish(self._session, live)
-        self._pen.write(events, lambda: then(batch, None))
+        end = self.consumed()
+        self._pen.write(self._events(kept, end), partial(self._is_stored, batch, then, kept, end))
+
+    def _events(self, kept: Sequence[Heard], end: int) -> list[NewEvent]:
+        events = [self._event(event, end) for event in kept]
+        if len(events) > 1 and not fits(events):
+            # They are stored in parts: until the last is, reading would go on where it was.
+            events = [*(self._event(event, self.stored) for event in kept[:-1]), events[-1]]
+        return events
+
+    def _is_stored(self, batch: Batch, then: Then, kept: Sequence[Heard], end: int) -> None:
+        if kept:
+            self.stored = end
+        then(batch, None)
+
+    def _event(self, event: Heard, end: int) -> NewEvent:
+        return NewEvent(_KINDS[event.__class__], self._body(event, b"%d" % end))
 
     def _body(self, event: Heard, end: bytes) -> bytes:
         head = b'{"launch":%b,"end":%b%b' % (self._launch, end, _head(event))

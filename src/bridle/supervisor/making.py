@@ -18,8 +18,9 @@ from ..approvals.trust import TrustedFolders
 from ..errors import InvalidLaunch
 from ..policy.force import InForce
 from ..policy.policy import Policy
+from ..policy.rules import Rule, parse_rule
 from ..process.spec import LaunchSpec
-from ..session.folder import survey_of
+from ..session.folder import Survey
 from ..session.gate import Gate
 from ..session.ground import ground_of
 from ..session.hooks import Hooks
@@ -43,16 +44,6 @@ OURS = (
 )
 
 
-class RecallingGate(Gate):
-    """While it hears of the past, the ends of earlier turns end nothing that waits now."""
-
-    is_in_past = False
-
-    def turn_ended(self) -> None:
-        if not self.is_in_past:
-            super().turn_ended()
-
-
 class Made(Struct):
     """All that an `Agent` needs beside its process."""
 
@@ -63,7 +54,7 @@ class Made(Struct):
     desk: Desk
     handlers: Handlers
     options: SessionOptions
-    gate: RecallingGate
+    gate: Gate
 
 
 def stored_spec(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,13 +70,12 @@ def stored_spec(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def make_new(
-    means: Means, record: SessionRecord, launch: str, secrets: dict[str, str]
+    means: Means, record: SessionRecord, launch: str, secrets: Mapping[str, str], found: Survey
 ) -> Made:
     """For a process that is to be started."""
     env = resolve(record.env, secrets, means.environ)
     spec = LaunchSpec(cwd=record.folder, env=env, **record.spec)
     gate, desk = await _gate(means, record, launch)
-    found = survey_of(record.folder)
     trusted = TrustedFolders(means.journal, means.now)
     trust = found if await trusted.is_trusted(found.folder, found.digest) else None
     spec, withheld = launched(spec, gate, trust)
@@ -99,11 +89,18 @@ async def make_again(means: Means, record: SessionRecord, launch: str) -> Made:
     to be told that all of the past was."""
     spec = LaunchSpec(cwd=record.folder, **record.spec)
     gate, desk = await _gate(means, record, launch)
+    gate.policy.add_rules(_rules(record))
     gate.is_in_past = True
     return _made(means, record, launch, spec, gate, desk)
 
 
-async def _gate(means: Means, record: SessionRecord, launch: str) -> tuple[RecallingGate, Desk]:
+def _rules(record: SessionRecord) -> list[Rule]:
+    """What the folder's settings had to say when it was started: they may have changed since."""
+    rules = record.launch.rules if record.launch else ()
+    return [parse_rule(text, behavior, record.folder) for behavior, text in rules]  # type: ignore[arg-type]
+
+
+async def _gate(means: Means, record: SessionRecord, launch: str) -> tuple[Gate, Desk]:
     policies = Policies(means.journal, means.owners, means.now)
     policy = Policy.read(await policies.text(record.policy), record.guarded)
     ground = ground_of(
@@ -116,7 +113,7 @@ async def _gate(means: Means, record: SessionRecord, launch: str) -> tuple[Recal
     desk = await seated(
         means.approvals, force, session=record.id, launch=launch, lineage=record.lineage
     )
-    return RecallingGate(force, desk), desk
+    return Gate(force, desk), desk
 
 
 def _made(
@@ -124,7 +121,7 @@ def _made(
     record: SessionRecord,
     launch: str,
     spec: LaunchSpec,
-    gate: RecallingGate,
+    gate: Gate,
     desk: Desk,
 ) -> Made:
     servers = ToolServers(means.tools(record))

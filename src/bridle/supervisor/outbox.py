@@ -61,8 +61,9 @@ class Outbox:
         self._timers: list[asyncio.TimerHandle] = []
         self._is_closed = False
         self._reserved = end
-        #: How much of the inbox we have written.
+        #: How much of the inbox we have written; and where the last line ends that is answered.
         self.end = end
+        self.asked_end = 0
 
     @property
     def is_idle(self) -> bool:
@@ -81,6 +82,7 @@ class Outbox:
 
     def drop(self, request_id: str) -> None:
         """The agent no longer asks: what is not written down yet is not to be written."""
+        self._hurried = deque(line for line in self._hurried if line.outgoing.id != request_id)
         for line in [line for line in self._storing if line.outgoing.id == request_id]:
             if line.note and self._pen.take_back(line.note):
                 self._storing.remove(line)
@@ -181,6 +183,8 @@ class Outbox:
                 return
             self._rest = b""
             self._stored.popleft()
+            if line.outgoing.what in ("prompt", "request"):
+                self.asked_end = self.end
             if line.then:
                 line.then()
 

@@ -30,13 +30,36 @@ _log = logging.getLogger(__name__)
 class Note:
     """Events that belong together, and who wants to know that they are stored."""
 
-    __slots__ = ("events", "size", "then")
+    __slots__ = ("events", "held", "size", "then")
 
     def __init__(self, events: Sequence[NewEvent], then: Then | None) -> None:
         self.events = events
         self.then = then
-        # A larger body goes to a blob, and is not counted.
-        self.size = sum(min(len(event.body), MAX_BODY) for event in events)
+        self.size = sum(map(_size, events))
+        #: What it takes in memory.
+        self.held = sum(len(event.body) for event in events)
+
+
+def fits(events: Sequence[NewEvent]) -> bool:
+    """Whether they can be stored together."""
+    return len(events) <= 1 or (
+        len(events) <= MOST_EVENTS and sum(map(_size, events)) <= MOST_BYTES
+    )
+
+
+def _fitting(events: Sequence[NewEvent]) -> int:
+    """How many of the first can."""
+    size = 0
+    for count, event in enumerate(events[:MOST_EVENTS]):
+        size += _size(event)
+        if size > MOST_BYTES:
+            return max(count, 1)
+    return min(len(events), MOST_EVENTS)
+
+
+def _size(event: NewEvent) -> int:
+    # A larger body goes to a blob, and is not counted.
+    return min(len(event.body), MAX_BODY)
 
 
 class Pen:
@@ -72,9 +95,10 @@ class Pen:
     def write(self, events: Sequence[NewEvent], then: Then | None = None) -> Note:
         """Append these, then call `then`. Those that are given together are stored together, unless
         they are more than a batch can hold. Gives what `take_back` needs."""
-        while len(events) > MOST_EVENTS:
-            self._add(Note(events[:MOST_EVENTS], None))
-            events = events[MOST_EVENTS:]
+        while not fits(events):
+            count = _fitting(events)
+            self._add(Note(events[:count], None))
+            events = events[count:]
         note = Note(events, then)
         self._add(note)
         if not self._writing and not self._is_telling:
@@ -84,15 +108,15 @@ class Pen:
     def _add(self, note: Note) -> None:
         if not self._is_closed:
             self._waiting.append(note)
-            self.backlog += note.size
+            self.backlog += note.held
             self._idle.clear()
 
     def take_back(self, note: Note) -> bool:
         """Do not write this, if it is not on its way yet."""
         if note not in self._waiting:
             return False
-        self.backlog -= note.size
-        note.events, note.then, note.size = (), None, 0
+        self.backlog -= note.held
+        note.events, note.then, note.size, note.held = (), None, 0, 0
         return True
 
     async def stored(self, events: Sequence[NewEvent]) -> None:
@@ -177,7 +201,7 @@ class Pen:
         self._untold = len(notes)
         for note in notes:
             self._untold -= 1
-            self.backlog -= note.size
+            self.backlog -= note.held
             _tell(note)
         self._is_telling = False
 

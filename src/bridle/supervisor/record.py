@@ -38,6 +38,7 @@ class Launch(Struct, kw_only=True, omit_defaults=True):
     at: float
     resume: str | None = None
     fork: bool = False
+    rules: tuple[tuple[str, str], ...] = ()
     pid: int | None = None
     born: float | None = None
     boot: str = ""

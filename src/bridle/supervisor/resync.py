@@ -24,10 +24,12 @@ _log = logging.getLogger(__name__)
 
 def is_damage(batch: Batch) -> bool:
     """Whether lines were torn: what begins as one of the CLI's and is none. Other noise is not."""
-    return any(
-        isinstance(event, LineMalformed) and (event.raw[:1] == b"{" or b'{"type":"' in event.raw)
-        for event in batch
-    )
+    return any(isinstance(event, LineMalformed) and is_torn(event.raw) for event in batch)
+
+
+def is_torn(line: bytes) -> bool:
+    """Whether it is what is left of lines that a CLI writes."""
+    return b'"type":' in line and (line[:1] == b"{" or b'{"type":' in line)
 
 
 class Resync:

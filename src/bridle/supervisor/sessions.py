@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 
 import msgspec
 
+from ..approvals.policies import SESSION_POLICY
+from ..approvals.remember import SESSION_RULES
 from ..errors import BridleError, NameTaken, UnknownSession, words_of
 from ..journal import Batch, Feed
 from ..process.spool import Spool
@@ -27,6 +29,7 @@ from .record import VERSION, SessionRecord, blank, changes, restored, snapshot
 #: Records of another version of the fold are made again from their streams.
 BUCKET = f"sessions.{VERSION}"
 PAGE = 500
+RETRY_SECONDS = 1.0
 #: A record is kept at each change of state, and after so many events.
 KEEP_EVERY = 500
 
@@ -58,6 +61,9 @@ class Sessions:
 
     def __len__(self) -> int:
         return len(self._charges)
+
+    def __contains__(self, session: str) -> bool:
+        return session in self._charges
 
     def get(self, session: str) -> Charge:
         """By id or by name."""
@@ -99,10 +105,11 @@ class Sessions:
         for path in (self._means.home / "spool").iterdir():
             if path.name in live:
                 continue
-            if not path.is_dir():
-                path.unlink(missing_ok=True)
-            elif not Spool(path).is_held():
-                Spool(path).remove()
+            try:
+                if path.is_symlink() or not Spool(path).is_held():
+                    Spool(path).remove()
+            except OSError as error:
+                _log.warning("%s can't be removed: %s", path, error)
 
     async def _caught_up(self, session: str, record: SessionRecord) -> SessionRecord:
         while events := await self._means.journal.log.read(session, record.seq, PAGE):
@@ -157,7 +164,7 @@ class Sessions:
         there is more to forget."""
         await self._means.approvals.forget(session)
         records = self._means.journal.records
-        for bucket in (takeover.BUCKET, BUCKET):
+        for bucket in (takeover.BUCKET, SESSION_POLICY, SESSION_RULES, BUCKET):
             found = await records.get(bucket, session)
             if found:
                 await records.delete(bucket, session, found.revision)
@@ -165,7 +172,15 @@ class Sessions:
     # --- what grows
 
     async def _follow(self) -> None:
-        async for batch in self._feed:
+        while True:
+            try:
+                batch = await anext(self._feed)
+            except StopAsyncIteration:
+                return
+            except BridleError:  # nothing is lost by it: the feed goes on from its cursor
+                _log.exception("the log can't be read; it will be tried again")
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
             try:
                 self._grown(batch)
             except Exception:  # noqa: BLE001 - one session's mistake must not stop the others

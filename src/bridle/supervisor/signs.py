@@ -51,7 +51,7 @@ def sign_in(entry: Entry) -> Limited | Well | None:
         return None
     try:
         body = _decode(entry.body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     line, at = body.line, entry.at
     if body.type == "rate_limit_event":

@@ -16,9 +16,10 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ..approvals import Approvals, Person
-from ..errors import JournalUnwritable, NotPossible
+from ..errors import InvalidLaunch, JournalUnwritable, NotPossible
 from ..ids import new_uuid
 from ..journal import Journal
+from ..journal.events import MAX_BODY
 from ..process.transport import Stopped
 from ..protocol.answers import Interrupted
 from ..protocol.blocks import KnownBlock
@@ -133,7 +134,7 @@ class Supervisor:
         self._pen.close()
 
     async def stop_all(self, by: str = "") -> None:
-        """End every agent."""
+        """End every agent. Sessions that wait for a place go on waiting, until the next start."""
         self._fleet.close()
         live = [charge for charge in self._sessions if charge.is_at_work]
         await asyncio.gather(*(charge.stop(by, "all are stopped") for charge in live))
@@ -189,6 +190,8 @@ class Supervisor:
     ) -> SessionRecord:
         now = self._means.now()
         events = [note(stream.CREATED, created)]
+        if len(events[0].body) > MAX_BODY:
+            raise InvalidLaunch("labels and options of a session may have 256 KB in all")
         if prompt is not None:
             events.append(note(stream.PROMPTED, _prompted(prompt, now, by)))
         if start:
@@ -246,9 +249,10 @@ class Supervisor:
         """End it and all that it has started; its children are stopped or handed over."""
         charge = self._checked("stop", session)
         below = orphans_of(charge.id, self._guards.family)
-        for child in below.stop:
-            await self._sessions.get(child).stop(by, f"its parent {charge.id} was stopped")
-        return await charge.stop(by, words)
+        why = f"its parent {charge.id} was stopped"
+        children = [self._sessions.get(child).stop(by, why) for child in below.stop]
+        stopped, *_ = await asyncio.gather(charge.stop(by, words), *children)
+        return stopped
 
     async def start(
         self, session: str, *, prompt: Said | None = None, env: Mapping[str, str] | None = None
@@ -276,6 +280,7 @@ class Supervisor:
             secrets.setdefault(charge.id, {}).update(env)
         resolve(charge.record.env, secrets.get(charge.id, {}), self._means.environ)
         self._guards.check_start(charge)
+        charge.is_to_stop = False
         events = [note(stream.QUEUED, stream.Queued(at=now, resume=resume))]
         if prompt is not None:
             events.insert(0, note(stream.PROMPTED, _prompted(prompt, now, "")))
@@ -286,6 +291,7 @@ class Supervisor:
         """End the turn that runs, and tell the agent nothing more until `unpause`."""
         charge = self._checked("pause", session)
         self._guards.pause(charge, "person", words or f"by {by}" if by else words)
+        await charge.pen.idle_or_stuck()
 
     async def unpause(self, session: str, *, by: str = "", cause: PauseCause = "person") -> None:
         charge = self._checked("unpause", session)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -24,6 +23,7 @@ from .means import Means
 from .notes import entry
 from .outbox import Outbox
 from .pen import Pen
+from .resync import is_torn
 
 BUCKET = "takeovers"
 #: A state is saved after so many lines, if it can be.
@@ -31,7 +31,7 @@ EVERY_LINES = 500
 #: So much of the output that was read is given back to the disk at once.
 PUNCH_BYTES = 4 * 1024 * 1024
 #: Records have a limit of 256 KB.
-MOST_SAVED = 200 * 1024
+MOST_SAVED = 240 * 1024
 PAGE = 500
 
 _log = logging.getLogger(__name__)
@@ -75,12 +75,11 @@ class Keeper:
         """So many had to be read again: a controller that is killed often saves one, too."""
         self._lines = lines
 
-    def heard(self, lines: int) -> None:
-        """Some more lines are on their way to the log."""
-        end = self._session.consumed
-        if end - self._punched >= PUNCH_BYTES:
-            self._punched = end
-            self._pen.write([], partial(self._spool.punch, "stdout", end))
+    def heard(self, lines: int, stored: int) -> None:
+        """Some more lines are on their way to the log, which has those up to `stored`."""
+        if stored - self._punched >= PUNCH_BYTES:
+            self._punched = stored
+            self._spool.punch("stdout", stored)
         self._lines += lines
         if self._lines >= EVERY_LINES and not self._is_due:
             self._is_due = True
@@ -96,20 +95,24 @@ class Keeper:
 
     def _save(self) -> None:
         state = self._session.save()
-        if state is None or len(state.connection) > MOST_SAVED:
+        if state is None:
+            return
+        saved = Saved(
+            launch=self._launch, seq=self._pen.last_seq, inbox=self._outbox.end, session=state
+        )
+        if len(msgspec.json.encode(saved)) > MOST_SAVED:
             return
         self._lines = 0
-        inbox = self._outbox.end
-        if not self._session.is_busy:
-            # It has answered to all that it was told: so it has read it.
-            self._spool.punch("inbox", inbox)
-        saved = Saved(launch=self._launch, seq=self._pen.last_seq, inbox=inbox, session=state)
-        self._saving = asyncio.ensure_future(self._keep(saved))
+        # It has answered to all that it was asked, so it has read it; what came after, perhaps not.
+        read = 0 if self._session.is_busy else self._outbox.asked_end
+        self._saving = asyncio.ensure_future(self._keep(saved, read))
 
-    async def _keep(self, saved: Saved) -> None:
+    async def _keep(self, saved: Saved, read: int) -> None:
         try:
             await keep(self._means, self._id, saved)
-        except BridleError as error:
+            # Not before: until it is kept, all that was written since the last one is compared.
+            self._spool.punch("inbox", min(saved.inbox, read))
+        except (BridleError, OSError) as error:
             _log.warning("the state of session %s can't be saved: %s", self._id, words_of(error))
         finally:
             self._saving = None
@@ -138,6 +141,8 @@ class Replayed(Struct):
     is_ready: bool = False
     #: How many lines of the agent's were told.
     lines: int = 0
+    #: Whether a part of what it said was lost, and it was not asked yet where it stands.
+    is_damaged: bool = False
 
 
 async def replay(means: Means, session_id: str, saved: Saved, past: Past) -> Replayed:
@@ -149,7 +154,7 @@ async def replay(means: Means, session_id: str, saved: Saved, past: Past) -> Rep
             continue
         match body:
             case stream.Line() if event.kind in HEARD:
-                past.heard(bytes(body.line) or body.bytes)
+                _hear(past, bytes(body.line) or body.bytes)
                 done.lines += 1
             case stream.Wrote(line=line):
                 written = bytes(line) + b"\n"
@@ -159,7 +164,18 @@ async def replay(means: Means, session_id: str, saved: Saved, past: Past) -> Rep
                 past.began(request_id)
             case stream.Ready():
                 done.is_ready = True
+            case stream.Resynced():
+                done.is_damaged = False
+            case stream.Line() if event.kind == stream.MALFORMED and is_torn(body.bytes):
+                done.is_damaged = True
     return done
+
+
+def _hear(past: Past, line: bytes) -> None:
+    try:
+        past.heard(line)
+    except Exception:  # noqa: BLE001 - one line must not keep the next from its way
+        _log.exception("could not recall %r", line[:200])
 
 
 #: Lines that change what a session knows.

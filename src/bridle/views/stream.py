@@ -214,6 +214,8 @@ class Intended(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: float
     resume: str | None = None
     fork: bool = False
+    #: What the folder's own settings deny, or want asked, at this launch: behaviour and rule.
+    rules: tuple[tuple[str, str], ...] = ()
 
 
 class Started(Struct, frozen=True, kw_only=True, omit_defaults=True):
