@@ -105,8 +105,12 @@ class Guards:
         """It has ended, however that was: its rule says what becomes of those below it."""
         words = f"its parent {parent.id} has ended"
         orphans = orphans_of(parent.id, self.family)
-        for child in orphans.stop:
-            await self._sessions.get(child).stop("", words)
+        for name in orphans.stop:
+            child = self._sessions.get(name)
+            # It may be stopping already, or have stopped, and that not be noted yet.
+            is_wanted = child.is_at_work or child.record.facts.is_queued
+            if is_wanted and not child.is_to_stop:
+                await child.stop("", words)
         self._hand_over(orphans, words)
 
     def _hand_over(self, orphans: Orphans, words: str) -> None:
