@@ -17,7 +17,7 @@ from bridle.approvals import Approve
 from bridle.protocol.messages import Result
 from bridle.session.responder import MAYBE_DONE
 from bridle.supervisor import SessionRecord
-from bridle.testing import Conversation, Hold, Turn, mentions, says, tool_use
+from bridle.testing import Conversation, Hold, Turn, mentions, tool_use
 
 from .controller import ADA, LIMIT_SECONDS, large_prompt, make, send_large
 from .house import House, Log, house, log_of, stopped, turned, until
@@ -73,15 +73,15 @@ async def test_killed_in_approval(lab: Lab) -> None:
         assert ran(lab) == 1
 
 
-async def killed_in_effect(here: House) -> None:
-    """Three controllers are killed: one while something of ours runs, two while they take up."""
+async def killed_in_effect(here: House, again: int) -> None:
+    """A controller is killed while something of ours runs, and more of them as they take up."""
     first = await here.start(agents=GO)
     await first.said("effect")
     await first.kill()
-    for _ in range(2):
-        again = await here.start(agents=GO)
-        await again.said("opens")
-        await again.kill(within=0.1)
+    for _ in range(again):
+        another = await here.start(agents=GO)
+        await another.said("opens")
+        await another.kill(within=0.1)
 
 
 def told(here: House, call: int) -> str:
@@ -93,7 +93,7 @@ async def test_killed_in_hook(lab: Lab) -> None:
     """Three controllers are killed while a hook runs: it is not called again, nothing is run"""
     script: list[Turn | str] = [Turn(BASH), "I see.", Turn(BASH), "Counted."]
     async with house(lab, script, policy="autonomous", has_hook=True) as here:
-        await killed_in_effect(here)
+        await killed_in_effect(here, again=2)
         async with here.open() as supervisor:
             await turned(supervisor, 1)
             assert len(here.effects) == 1
@@ -109,10 +109,10 @@ async def test_killed_in_hook(lab: Lab) -> None:
 
 
 async def test_killed_in_tool(lab: Lab) -> None:
-    """Three controllers are killed while a tool of ours runs: it is not called again"""
+    """Two controllers are killed while a tool of ours runs: it is not called again"""
     script: list[Turn | str] = [note("one"), "I see.", note("two"), "Noted."]
     async with house(lab, script, policy="autonomous") as here:
-        await killed_in_effect(here)
+        await killed_in_effect(here, again=1)
         async with here.open() as supervisor:
             await turned(supervisor, 1)
             assert here.effects == ["noted one"]
@@ -223,20 +223,21 @@ async def test_cli_killed_in_approval(lab: Lab) -> None:
 
 
 async def test_resumed_and_forked(lab: Lab) -> None:
-    """A session that is resumed and forked at once: two conversations, and no cost counted twice"""
-    own = [Conversation([f"I am {name}."], when=says(f"now {name}")) for name in "ab"]
-    async with house(lab, ["Hello."], *own) as here, here.open() as supervisor:
+    """A session that is forked, then resumed: two conversations, and no cost counted twice"""
+    async with house(lab, ["Hello.", "I am b.", "I am a."]) as here, here.open() as supervisor:
         await make(supervisor, here.place, "a", "remember the horse")
         await turned(supervisor, 1)
         await stopped(here, supervisor, "a")
         forked = await supervisor.fork("a", by=ADA, name="b", prompt="now b")
+        # A fork is what the conversation is when its process reads it.
+        await turned(supervisor, 1, "b")
         await supervisor.resume("a", prompt="now a")
-        for name, turns in (("a", 2), ("b", 1)):
-            record = await turned(supervisor, turns, name)
+        await turned(supervisor, 2)
+        for name in "ab":
+            record = supervisor.get(name)
             assert_counted_once(lab, record, await log_of(supervisor, name))
-            transcript = bridle.read_transcript(
-                str(record.claude_session_id), lab.cwd, lab.config_dir
-            )
+            id_ = str(record.claude_session_id)
+            transcript = bridle.read_transcript(id_, lab.cwd, lab.config_dir)
             assert prompts(transcript.branch()) == ["remember the horse", f"now {name}"]
         assert forked.forked_from == supervisor.get("a").id
         totals = [result.total_cost_usd for result in results(await log_of(supervisor))]
