@@ -188,7 +188,7 @@ def _is_half(kill: Kill) -> None:
 
 @_point("a prompt is stored, and not written")
 def _is_told(kill: Kill) -> None:
-    _before(Charge, "deliver", lambda self: self._is_ready and self.record.waiting, kill)
+    _before(Charge, "deliver", lambda self, **_: self._is_ready and self.record.waiting, kill)
 
 
 @_point("a hook of the user's runs")
