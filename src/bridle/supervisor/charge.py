@@ -127,7 +127,8 @@ class Charge:
             made.spec = _in_conversation(made.spec, intended)
             process = detached(made)
             shim = await process.spawn()
-        except (BridleError, OSError, ValueError, TypeError) as error:
+        except Exception as error:  # noqa: BLE001 - a user's hooks may fail in any way
+            _log.warning("session %s can't be started: %s", self.id, words_of(error))
             await self._not_started(launch, error)
             return
         # From here on it can be stopped, whether or not anything can be written down.

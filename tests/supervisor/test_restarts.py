@@ -1,0 +1,251 @@
+"""What a restart must not loosen, lose or leave running, point by point."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bridle.approvals import AcceptElicitation, Approve
+from bridle.errors import InvalidLaunch
+from bridle.policy import Call
+from bridle.policy.verdicts import Denied
+from bridle.supervisor import Supervisor
+from bridle.supervisor.takeover import Saved
+from bridle.views import stream
+
+from .homes import ASKS, DONE, INIT, LIMIT, ME, PROMPT, TURN, WORKS, Home, asked, bodies, until
+
+NUL = "\x00"
+
+
+def verdict(supervisor: Supervisor, session: str, command: str) -> Any:
+    policy = supervisor.live(session).policy
+    assert policy
+    return policy.judge(Call("Bash", {"command": command}))
+
+
+async def test_a_mode_that_was_tightened_stays_so(home: Home) -> None:
+    async with home.open(keep=True) as supervisor:
+        await home.start(supervisor, *TURN, PROMPT, name="a", policy="edits")
+        await until(supervisor, "a", "idle")
+        await supervisor.live("a").set_permission_mode("default")
+        before = supervisor.live("a").policy
+        assert before
+        assert before.policy.preset == "ask"
+    async with home.open() as supervisor:
+        after = supervisor.live("a").policy
+        assert after
+        assert after.policy.preset == "ask"
+
+
+async def test_rules_that_the_folder_had_at_the_launch_hold_on(home: Home) -> None:
+    policy = home.work.parent / "policy.toml"
+    policy.write_text('preset = "ask"\nallow = ["Bash(echo:*)"]\n')
+    settings = home.work / ".claude" / "settings.json"
+    async with home.open(keep=True) as supervisor:
+        await home.start(supervisor, *WORKS, name="a", policy=policy, start=False)
+        settings.parent.mkdir()
+        settings.write_text(json.dumps({"permissions": {"deny": ["Bash(echo:*)"]}}))
+        await supervisor.resume("a")
+        await until(supervisor, "a", "running")
+        assert isinstance(verdict(supervisor, "a", "echo hi"), Denied)
+    settings.unlink()
+    async with home.open() as supervisor:
+        assert isinstance(verdict(supervisor, "a", "echo hi"), Denied)
+
+
+async def test_an_end_with_many_strange_last_words_is_understood(home: Home) -> None:
+    noise = {"stderr": NUL * 100_000}
+    fails = {"result": {"result": NUL * 300_000, "is_error": True, "subtype": "success"}}
+    async with home.open() as supervisor:
+        await home.start(supervisor, PROMPT, INIT, noise, fails, {"die": "SIGKILL"}, name="a")
+        record = await until(supervisor, "a", "failed")
+        assert record.launch
+        assert record.launch.stderr
+        assert record.unreadable == 0
+        await supervisor.resume("a")
+        await until(supervisor, "a", "idle", "running", "failed")
+
+
+async def test_stderr_in_large_pieces_is_stored_once(home: Home) -> None:
+    async with home.open(keep=True) as supervisor:
+        await home.start(supervisor, PROMPT, {"stderr": NUL * 150_000}, INIT, name="a")
+        await supervisor.wait("a", lambda r: r.facts.is_turn_running and r.launch is not None)
+        heard = sum([len(b.text) for b in await all_stderr(supervisor, "a", 150_000)])
+        assert heard == 150_000
+    async with home.open() as supervisor:
+        await until(supervisor, "a", "running")
+        told: list[stream.Stderr] = await bodies(supervisor, "a", stream.STDERR)
+        assert sum(len(body.text) for body in told) == 150_000
+
+
+async def all_stderr(supervisor: Supervisor, session: str, size: int) -> list[stream.Stderr]:
+    async with asyncio.timeout(LIMIT):
+        async for _ in supervisor.journal.log.follow(supervisor.get(session).id):
+            told: list[stream.Stderr] = await bodies(supervisor, session, stream.STDERR)
+            if sum(len(body.text) for body in told) >= size:
+                return told
+    raise AssertionError("the log was closed")
+
+
+async def test_too_large_a_session_is_refused_and_others_are_born(home: Home) -> None:
+    async with home.open() as supervisor:
+        with pytest.raises(InvalidLaunch, match="256 KB"):
+            await home.start(supervisor, *TURN, labels={"x": "x" * 300_000})
+        await home.start(supervisor, *TURN, {"exit": 0}, name="a")
+        await until(supervisor, "a", "stopped")
+
+
+async def test_strange_things_in_the_spool_are_no_obstacle_and_links_are_not_followed(
+    home: Home, tmp_path: Path
+) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("mine")
+    spool = home.folder / "spool"
+    (spool / "stale" / "sub").mkdir(parents=True)
+    (spool / "odd" / "lock").mkdir(parents=True)
+    (spool / "link").symlink_to(precious)
+    async with home.open() as supervisor:
+        assert supervisor.list() == []
+    assert (precious / "file").read_text() == "mine"
+    assert not (spool / "link").is_symlink()
+    assert not (spool / "stale").exists()
+
+
+async def test_a_handshake_that_was_refused_meanwhile_is_no_handshake(home: Home) -> None:
+    slow = {"replies": {"initialize": None}}
+    refusal = {"subtype": "error", "request_id": "R", "error": "no"}
+    async with home.open(keep=True) as supervisor:
+        made = await home.start(supervisor, {"pause": 3600.0}, name="a", settings=slow)
+        [wrote] = await first_of(supervisor, made.id, stream.WROTE)
+        launch = supervisor.get("a").launch
+        assert launch
+        output = home.folder / "spool" / launch.id / "stdout"
+    line = json.dumps({"type": "control_response", "response": {**refusal, "request_id": wrote.id}})
+    with output.open("a") as file:
+        file.write(line + "\n")
+    async with home.open() as supervisor:
+        record = await until(supervisor, "a", "failed")
+        assert record.turns == 0
+        assert home.alive() == []
+
+
+async def first_of(supervisor: Supervisor, session: str, kind: str) -> list[Any]:
+    async with asyncio.timeout(LIMIT):
+        async for batch in supervisor.journal.log.follow(session):
+            if any(event.kind == kind for event in batch.stored):
+                return (await bodies(supervisor, session, kind))[:1]
+    raise AssertionError("the log was closed")
+
+
+async def test_a_saved_state_of_another_version_is_not_needed(home: Home) -> None:
+    async with home.open(keep=True) as supervisor:
+        made = await home.start(supervisor, *ASKS, PROMPT, name="a")
+        approval = await asked(supervisor, made.id)
+        bucket = supervisor.journal.bucket("takeovers", Saved)
+        kept = await bucket.get(made.id)
+        assert kept
+        odd = {"launch": kept.value.launch, "seq": 9, "inbox": 0, "session": None}
+        book = {"waiting": [], "joined": [], "is_running": False}
+        book |= {"session_id": None, "permission_mode": None}
+        saved = {"format": "bridle-session-1", "connection": {"format": "other"}, "book": book}
+        raw = msgspec.json.encode({**odd, "session": saved})
+        await supervisor.journal.records.put("takeovers", made.id, raw, kept.revision)
+    async with home.open() as supervisor:
+        await supervisor.approvals.decide(approval.id, Approve(), by=ME)
+        await supervisor.wait("a", lambda record: record.turns == 1, LIMIT)
+
+
+async def test_an_agent_whose_spool_is_gone_is_ended_and_that_is_told(home: Home) -> None:
+    async with home.open(keep=True) as supervisor:
+        await home.start(supervisor, *WORKS, {"pause": 3600.0}, name="a")
+        record = await until(supervisor, "a", "running")
+        assert record.launch
+    shutil.rmtree(home.folder / "spool" / record.launch.id)
+    async with home.open() as supervisor:
+        record = await until(supervisor, "a", "failed", "lost")
+        assert home.alive() == []
+        await supervisor.resume("a")
+
+
+async def test_hooks_that_can_not_be_made_leave_no_agent_unseen(home: Home) -> None:
+    async with home.open(keep=True) as supervisor:
+        await home.start(supervisor, *WORKS, {"pause": 3600.0}, name="a")
+        await until(supervisor, "a", "running")
+
+    def broken(_: object) -> Any:
+        raise RuntimeError("no hooks today")
+
+    async with home.open(hooks=broken) as supervisor:
+        record = await until(supervisor, "a", "failed")
+        assert record.launch
+        assert "no hooks today" in record.launch.words
+        assert home.alive() == []
+
+
+async def test_all_that_a_stopped_agent_wrote_is_kept(home: Home) -> None:
+    loud = {"repeat": 40, "steps": [{"big": 1_000_000}]}
+    async with home.open() as supervisor:
+        await home.start(supervisor, PROMPT, INIT, loud, {"say": "last"}, DONE, PROMPT, name="a")
+        await supervisor.wait("a", lambda r: r.launch is not None and r.launch.output_end > 0)
+        launch = supervisor.get("a").launch
+        assert launch
+        output = home.folder / "spool" / launch.id / "stdout"
+        kept = os.open(output, os.O_RDONLY)
+        await supervisor.stop("a")
+        await until(supervisor, "a", "stopped")
+        size = os.fstat(kept).st_size
+        os.close(kept)
+        launch = supervisor.get("a").launch
+        assert launch
+        assert launch.output_end == size
+
+
+async def test_one_that_was_frozen_by_a_supervisor_that_died_goes_on(home: Home) -> None:
+    async with home.open(keep=True) as supervisor:
+        made = await home.start(supervisor, *ASKS, PROMPT, name="a")
+        approval = await asked(supervisor, made.id)
+        charge = supervisor._sessions.get("a")
+        assert charge.agent
+        await charge.agent.process.pause()
+    async with home.open() as supervisor:
+        await supervisor.approvals.decide(approval.id, Approve(), by=ME)
+        await supervisor.wait("a", lambda record: record.turns == 1, LIMIT)
+
+
+async def test_a_question_of_an_mcp_server_is_still_the_same_one(home: Home) -> None:
+    elicits = {
+        "request": {
+            "subtype": "elicitation",
+            "mcp_server_name": "db",
+            "message": "Which?",
+            "requested_schema": {"type": "object", "properties": {}},
+        },
+        "id": "e1",
+    }
+    async with home.open(keep=True) as supervisor:
+        made = await home.start(supervisor, PROMPT, INIT, elicits, DONE, PROMPT, name="a")
+        first = await asked(supervisor, made.id)
+    async with home.open() as supervisor:
+        again = await asked(supervisor, made.id)
+        assert again.id == first.id
+        await supervisor.approvals.decide(again.id, AcceptElicitation({}), by=ME)
+        await supervisor.wait("a", lambda record: record.turns == 1, LIMIT)
+
+
+async def test_a_session_that_was_stopped_while_it_waited_never_starts(home: Home) -> None:
+    async with home.open(size=1) as supervisor:
+        await home.start(supervisor, *WORKS, name="first")
+        await home.start(supervisor, *TURN, name="second")
+        await supervisor.stop("second")
+        await supervisor.stop("first")
+        await until(supervisor, "second", "stopped")
+        assert supervisor.get("second").launches == 0
