@@ -13,10 +13,11 @@ import msgspec
 import pytest
 
 from bridle.approvals import AcceptElicitation, Approve
-from bridle.errors import InvalidLaunch
+from bridle.errors import InvalidLaunch, JournalClosed
 from bridle.policy import Call
 from bridle.policy.verdicts import Denied
 from bridle.supervisor import Supervisor
+from bridle.supervisor.guards import Guards
 from bridle.supervisor.takeover import Saved
 from bridle.views import stream
 
@@ -249,3 +250,43 @@ async def test_a_session_that_was_stopped_while_it_waited_never_starts(home: Hom
         await supervisor.stop("first")
         await until(supervisor, "second", "stopped")
         assert supervisor.get("second").launches == 0
+
+
+async def test_who_sees_that_an_agent_waits_finds_what_it_waits_for(home: Home) -> None:
+    async with home.open() as supervisor:
+        for name in ("a", "b", "c"):
+            await home.start(supervisor, *ASKS, name=name)
+            await until(supervisor, name, "awaiting approval")
+            assert await supervisor.approvals.list(
+                status="pending", session=supervisor.get(name).id
+            )
+
+
+async def test_children_are_stopped_although_the_supervisor_died_with_the_parent(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def dies(*_: object) -> None:
+        """The supervisor comes no further than here."""
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Guards, "_orphan", dies)
+        async with home.open(keep=True) as supervisor:
+            root = await home.start(supervisor, *WORKS, name="root")
+            await until(supervisor, "root", "running")
+            await home.start(supervisor, *WORKS, {"pause": 3600.0}, name="child", parent=root.id)
+            await until(supervisor, "child", "running")
+            await supervisor._sessions.get("root").stop()
+            await until(supervisor, "root", "stopped")
+            assert supervisor.get("child").state == "running"
+    async with home.open(keep=True) as supervisor:
+        await until(supervisor, "child", "stopped")
+        assert home.alive() == []
+
+
+async def test_who_waits_when_a_supervisor_is_closed_is_told(home: Home) -> None:
+    async with home.open() as supervisor:
+        await home.start(supervisor, *WORKS, name="a")
+        waiting = asyncio.ensure_future(supervisor.wait("a", lambda _: False))
+        await until(supervisor, "a", "running")
+    with pytest.raises(JournalClosed, match="was closed"):
+        await waiting

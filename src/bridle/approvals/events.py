@@ -15,6 +15,7 @@ from ..journal.events import Event, NewEvent
 from ..policy.verdicts import Allowed, Denied
 from .model import Ending, Outcome, Requested
 
+PREFIX = "approval."
 REQUESTED = "approval.requested"
 DECIDED = "approval.decided"
 EXPIRED = "approval.expired"

@@ -101,6 +101,17 @@ class Guards:
     def check_start(self, charge: Charge) -> None:
         self.ledger.check_start(charge.id, self._means.now())
 
+    def find_orphans(self) -> None:
+        """Those whose parent ended just before an earlier supervisor did. Who was started again
+        after that was meant to be."""
+        for charge in self._sessions:
+            ended = charge.record.launch.ended_at if charge.record.launch else None
+            if ended is None or is_live(charge.record.state):
+                continue
+            children = [self._sessions.get(c.id) for c in self.family.live_children(charge.id)]
+            if any(child.record.queued_at < ended for child in children):
+                self._own(self._orphan(charge))
+
     async def _orphan(self, parent: Charge) -> None:
         """It has ended, however that was: its rule says what becomes of those below it."""
         words = f"its parent {parent.id} has ended"

@@ -12,9 +12,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 
 import msgspec
 
+from ..approvals import events as approvals
 from ..approvals.policies import SESSION_POLICY
 from ..approvals.remember import SESSION_RULES
-from ..errors import BridleError, NameTaken, UnknownSession, words_of
+from ..errors import BridleError, JournalClosed, NameTaken, UnknownSession, words_of
 from ..journal import Batch, Feed
 from ..process.spool import Spool
 from ..views import stream
@@ -30,6 +31,7 @@ from .record import VERSION, SessionRecord, blank, changes, restored, snapshot
 BUCKET = f"sessions.{VERSION}"
 PAGE = 500
 RETRY_SECONDS = 1.0
+APPROVAL_PASSES = 3
 #: A record is kept at each change of state, and after so many events.
 KEEP_EVERY = 500
 
@@ -136,7 +138,8 @@ class Sessions:
         for watcher in self._watchers:
             watcher.close()
         for _, _, waiter in self._waiters:
-            waiter.cancel()
+            if not waiter.done():
+                waiter.set_exception(JournalClosed("the supervisor was closed"))
 
     def add(self, record: SessionRecord) -> Charge:
         charge = self._charges[record.id] = Charge(self._means, record, self._changed)
@@ -181,6 +184,11 @@ class Sessions:
                 _log.exception("the log can't be read; it will be tried again")
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
+            if any(event.kind.startswith(approvals.PREFIX) for event in batch.events):
+                # The approvals are told by their own append, some passes of the loop later: who
+                # sees a session wait for one must find it.
+                for _ in range(APPROVAL_PASSES):
+                    await asyncio.sleep(0)
             try:
                 self._grown(batch)
             except Exception:  # noqa: BLE001 - one session's mistake must not stop the others
@@ -255,8 +263,9 @@ class Sessions:
 
     async def _put(self, charge: Charge) -> None:
         records = self._means.journal.records
+        # What is in the record that was kept last is known to everybody by now.
+        self._means.approvals.passed(charge.id, self._kept[charge.id])
         self._kept[charge.id] = charge.record.seq
-        self._means.approvals.passed(charge.id, charge.record.seq)
         kept = snapshot(charge.record)
         try:
             found = await records.get(BUCKET, charge.id)

@@ -116,6 +116,7 @@ class Supervisor:
         )
         self._pen.write([note(stream.OPENED, opened)])
         self._guards.begin()
+        self._guards.find_orphans()
         for charge in self._sessions:
             facts = charge.record.facts
             if facts.is_limited or facts.needs_login:
