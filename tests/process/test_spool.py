@@ -84,6 +84,10 @@ def test_without_its_folder_it_is_empty_and_says_so(tmp_path: Path) -> None:
 async def test_it_is_held_while_the_shim_lives_and_can_not_be_abandoned(run_shim: RunShim) -> None:
     shimmed = await run_shim(["/bin/cat"])
     await shimmed.until(lambda: shimmed.spool.shim() is not None)
+    shimmed.spool.append(b"hi\n")
+    shimmed.spool.ring()
+    # Before it is a program of its own, the child holds what the shim holds.
+    await shimmed.until(lambda: shimmed.spool.size("stdout") > 0)
     assert shimmed.spool.is_held()
     assert not shimmed.spool.abandon()
     assert not shimmed.spool.is_abandoned()
