@@ -74,11 +74,12 @@ class Desk:
         self.session = session
         self.launch = launch
 
-    async def rules(self) -> list[RememberedRule]:
-        """The remembered rules that are in force for this session."""
+    async def rules(self, *, own: bool = True) -> list[RememberedRule]:
+        """The remembered rules that are in force for this session; without its own only those of
+        its folder."""
         remembered = self._approvals.remembered
         always = await remembered.always(self._folder)
-        return [*always, *await remembered.of_session(self.session)]
+        return [*always, *await remembered.of_session(self.session)] if own else always
 
     # --- a call
 

@@ -50,8 +50,10 @@ async def seated(
     launch: str = "",
     lineage: tuple[str, ...] = (),
     expires_in: float | None = None,
+    has_rules: bool = True,
 ) -> Desk:
-    """The same, for a caller who knows that the session is under this policy."""
+    """The same, for a caller who knows that the session is under this policy, and perhaps that
+    nothing was ever remembered for it alone."""
 
     def apply(rule: RememberedRule) -> None:
         change = policy.forget if rule.removed else policy.remember
@@ -72,7 +74,7 @@ async def seated(
         expires_in=expires_in,
         judge=policy.judge,
     )
-    for rule in await desk.rules():
+    for rule in await desk.rules(own=has_rules):
         apply(rule)
     await _leave_behind(approvals, session, desk.launch)
     return desk

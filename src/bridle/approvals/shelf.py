@@ -129,7 +129,8 @@ class Shelf:
         self._kept = {document.key: document.value.seq for document in await self._cursors.list()}
         for info in await self._journal.log.streams():
             kept = self._kept.get(info.name, 0)
-            await self._catch_up(info.name, kept if kept <= info.last_seq else 0, found)
+            if kept != info.last_seq:
+                await self._catch_up(info.name, kept if kept <= info.last_seq else 0, found)
         await self.saved()
         return [approval for approval in found.values() if not approval.is_finished]
 

@@ -43,8 +43,10 @@ class Fleet:
         """Start those who wait, as far as there is room, the oldest first."""
         if self.held or self.is_closed or not self._may_start():
             return
-        at_work = sum(charge.is_at_work for charge in self._sessions)
         waiting = [charge for charge in self._sessions if _waits(charge)]
+        if not waiting:
+            return
+        at_work = sum(charge.is_at_work for charge in self._sessions)
         for charge in sorted(waiting, key=_age)[: max(0, self._size - at_work)]:
             charge.start()
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ..approvals import events as approvals
 from ..approvals.policies import POLICY_APPLIED
+from ..approvals.remember import RULE_ADDED
 from ..views import stream
 from ..views.stream import Entry, StateChanged
 from . import lines, turns
@@ -114,6 +115,10 @@ def _budget(record: SessionRecord, body: stream.BudgetSet) -> None:
 def _handed_over(record: SessionRecord, body: stream.HandedOver) -> None:
     record.lineage = body.lineage
     record.parent = body.lineage[-1] if body.lineage else None
+
+
+def _rule_added(record: SessionRecord, _: Entry) -> None:
+    record.has_rules = True
 
 
 def _policy_applied(record: SessionRecord, entry: Entry) -> None:
@@ -236,6 +241,7 @@ _CHANGES: Final[dict[str, _Change]] = {
     stream.STDERR: _with_body(_stderr),
     stream.WROTE: turns.wrote,
     POLICY_APPLIED: _policy_applied,
+    RULE_ADDED: _rule_added,
     approvals.REQUESTED: _asked_for,
     approvals.DECIDED: _settled,
     approvals.EXPIRED: _settled,

@@ -89,7 +89,8 @@ async def make_again(means: Means, record: SessionRecord, launch: str) -> Made:
     to be told that all of the past was."""
     spec = LaunchSpec(cwd=record.folder, **record.spec)
     gate, desk = await _gate(means, record, launch)
-    gate.policy.add_rules(_rules(record))
+    if rules := _rules(record):
+        gate.policy.add_rules(rules)
     gate.is_in_past = True
     return _made(means, record, launch, spec, gate, desk)
 
@@ -100,9 +101,18 @@ def _rules(record: SessionRecord) -> list[Rule]:
     return [parse_rule(text, behavior, record.folder) for behavior, text in rules]  # type: ignore[arg-type]
 
 
+async def _policy(means: Means, record: SessionRecord) -> Policy:
+    """Many sessions are under the same one."""
+    key = (record.policy, record.guarded)
+    if key not in means.policies:
+        policies = Policies(means.journal, means.owners, means.now)
+        text = await policies.text(record.policy)
+        means.policies[key] = Policy.read(text, record.guarded)
+    return means.policies[key]
+
+
 async def _gate(means: Means, record: SessionRecord, launch: str) -> tuple[Gate, Desk]:
-    policies = Policies(means.journal, means.owners, means.now)
-    policy = Policy.read(await policies.text(record.policy), record.guarded)
+    policy = await _policy(means, record)
     ground = ground_of(
         record.folder,
         also=tuple(map(str, record.spec.get("add_dirs", ()))),
@@ -111,7 +121,12 @@ async def _gate(means: Means, record: SessionRecord, launch: str) -> tuple[Gate,
     )
     force = InForce(policy, ground)
     desk = await seated(
-        means.approvals, force, session=record.id, launch=launch, lineage=record.lineage
+        means.approvals,
+        force,
+        session=record.id,
+        launch=launch,
+        lineage=record.lineage,
+        has_rules=record.has_rules,
     )
     return Gate(force, desk), desk
 

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from ..approvals import Approvals
 from ..journal import Journal
 from ..journal.owner import Owners
+from ..policy.policy import Policy
 from ..process.spool import Spool
 from ..process.transport import StopLimits
 from ..process.wake import Wakes
@@ -36,6 +37,8 @@ class Means(Struct):
     tools: ToolsOf = lambda _: ()
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     stop: StopLimits = StopLimits()
+    #: Policies by their digest and the files that they guard: they never change.
+    policies: dict[tuple[str, tuple[str, ...]], Policy] = {}
     #: Values of the variables that were given by hand, by session: in memory alone.
     secrets: dict[str, dict[str, str]] = {}
 

@@ -101,6 +101,8 @@ class SessionRecord(Struct, kw_only=True, omit_defaults=True):
     joined: list[str] = []
     #: A turn has begun and has no result yet.
     is_turn_open: bool = False
+    #: Whether anything was ever remembered for it.
+    has_rules: bool = False
     #: Ids of approvals that are waited for.
     approvals: list[str] = []
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -149,6 +150,9 @@ async def replay(means: Means, session_id: str, saved: Saved, past: Past) -> Rep
     """Tell a session its past: every line of the launch that is not in the saved state."""
     done = Replayed([], is_ready=saved.session is not None)
     async for event in _events(means, session_id, saved.seq):
+        if event.kind == stream.SAID and _TELLS_NOTHING(event.body):
+            done.lines += 1
+            continue
         body = stream.body_of(entry(event) if event.blob is None else await _whole(means, event))
         if getattr(body, "launch", None) != saved.launch:
             continue
@@ -169,6 +173,12 @@ async def replay(means: Means, session_id: str, saved: Saved, past: Past) -> Rep
             case stream.Line() if event.kind == stream.MALFORMED and is_torn(body.bytes):
                 done.is_damaged = True
     return done
+
+
+#: What the model says, line after line: most of a log, and nothing that a session must know of.
+_TELLS_NOTHING = re.compile(
+    rb'\{"launch":"[^"]*","end":\d+,"type":"(?:assistant|tool_progress)"'
+).match
 
 
 def _hear(past: Past, line: bytes) -> None:
