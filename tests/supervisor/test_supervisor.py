@@ -10,6 +10,7 @@ import pytest
 
 from bridle.approvals import Approve, Reject
 from bridle.errors import InvalidLaunch, NameTaken, NotPossible, UnknownSession
+from bridle.policy import Policy
 from bridle.supervisor.states import TRANSITIONS
 from bridle.views import stream
 
@@ -297,3 +298,12 @@ async def test_a_policy_guards_the_homes_that_the_agent_is_given(home: Home) -> 
         assert (record.homes["home"], record.homes["claude_home"]) == ("/given", "/given/claude")
         own = await supervisor.create(cwd=home.work, by=ME, start=False, env={"HOME": "/own"})
         assert (own.homes["home"], own.homes["claude_home"]) == ("/own", "/given/claude")
+
+
+async def test_a_policy_may_be_given_as_one(home: Home) -> None:
+    async with home.open() as supervisor:
+        await home.start(supervisor, *TURN, PROMPT, name="a", policy=Policy(deny=["Bash"]))
+        await until(supervisor, "a", "idle")
+        policy = supervisor.live("a").policy
+        assert policy
+        assert [rule.text for rule in policy.policy.rules] == ["Bash"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from ..approvals import Person
 from ..approvals.policies import Policies
 from ..errors import InvalidLaunch
 from ..ids import new_uuid
+from ..policy.policy import Policy
 from ..process.spec import LaunchSpec
 from ..session.folder import survey_of
 from ..session.policies import homes_of, in_force
@@ -26,19 +27,22 @@ from .making import stored_spec
 from .means import Means
 from .record import SessionRecord
 
+#: A preset's name, a file, or a policy.
+PolicyGiven: TypeAlias = str | os.PathLike[str] | Policy
+
 
 class Wish(Struct, frozen=True):
     """What somebody wants a session to be."""
 
     folder: str
-    policy: str | os.PathLike[str]
+    policy: PolicyGiven
     env: Mapping[str, Value]
     launch: Mapping[str, Any]
 
 
 def wished(
     folder: str | os.PathLike[str],
-    policy: str | os.PathLike[str],
+    policy: PolicyGiven,
     env: Mapping[str, Value],
     launch: Mapping[str, Any],
 ) -> Wish:
@@ -59,7 +63,7 @@ async def settled(means: Means, wish: Wish, by: Person) -> Created:
     # What its folder denies, or wants asked, holds as well, whatever becomes of those files.
     policy = force.policy.with_rules(*survey_of(wish.folder).rules)
     policies = Policies(means.journal, means.owners, means.now)
-    await policies.apply(session, policy.text, source=f"policy {wish.policy}", by=by)
+    await policies.apply(session, policy.text, source=_source(wish.policy), by=by)
     means.secrets[session] = given
     inherited = means.environ if spec.inherit_env else {}
     homes = homes_of(replace(spec, env={**inherited, **env}, inherit_env=False))
@@ -79,6 +83,10 @@ async def settled(means: Means, wish: Wish, by: Person) -> Created:
         },
         by=by.name,
     )
+
+
+def _source(policy: PolicyGiven) -> str:
+    return "a policy made in Python" if isinstance(policy, Policy) else f"policy {policy}"
 
 
 async def forked(means: Means, was: SessionRecord, by: Person) -> Created:

@@ -27,7 +27,7 @@ from ..protocol.outbound import prompt_line
 from ..session.session import Session
 from ..views import stream
 from ..views.stream import Limits, OrphanRule, PauseCause
-from .births import forked, settled, wished
+from .births import PolicyGiven, forked, settled, wished
 from .charge import Charge
 from .environment import Value, resolve
 from .fleet import Fleet
@@ -150,7 +150,7 @@ class Supervisor:
         prompt: Said | None = None,
         name: str = "",
         labels: Mapping[str, str] | None = None,
-        policy: str | os.PathLike[str] = "ask",
+        policy: PolicyGiven = "ask",
         parent: str | None = None,
         limits: Limits | None = None,
         orphans: OrphanRule = "stop",
