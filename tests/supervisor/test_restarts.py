@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from bridle.approvals import AcceptElicitation, Approve
-from bridle.errors import InvalidLaunch, JournalClosed
+from bridle.errors import InvalidLaunch, JournalClosed, SupervisorError
+from bridle.journal import NewEvent, open_journal
 from bridle.policy import Call
 from bridle.policy.verdicts import Denied
 from bridle.supervisor import Supervisor
@@ -177,7 +178,7 @@ async def test_an_agent_whose_spool_is_gone_is_ended_and_that_is_told(home: Home
         await supervisor.resume("a")
 
 
-async def test_hooks_that_can_not_be_made_leave_no_agent_unseen(home: Home) -> None:
+async def test_hooks_that_can_not_be_made_are_told_and_end_no_agent(home: Home) -> None:
     async with home.open(keep=True) as supervisor:
         await home.start(supervisor, *WORKS, {"pause": 3600.0}, name="a")
         await until(supervisor, "a", "running")
@@ -185,11 +186,53 @@ async def test_hooks_that_can_not_be_made_leave_no_agent_unseen(home: Home) -> N
     def broken(_: object) -> Any:
         raise RuntimeError("no hooks today")
 
-    async with home.open(hooks=broken) as supervisor:
+    with pytest.raises(SupervisorError, match="no hooks today"):
+        async with home.open(hooks=broken):
+            raise AssertionError("it was opened")
+    async with home.open() as supervisor:
+        assert supervisor.recovered.alive
+        assert supervisor.get("a").state == "running"
+
+
+async def test_too_many_rules_in_a_folder_are_told_and_nothing_is_started(home: Home) -> None:
+    settings = home.work / ".claude" / "settings.json"
+    async with home.open() as supervisor:
+        await home.start(supervisor, *TURN, name="a", start=False)
+        settings.parent.mkdir()
+        rules = [f"Bash(echo {number}{'x' * 100})" for number in range(4_000)]
+        settings.write_text(json.dumps({"permissions": {"deny": rules}}))
+        await supervisor.resume("a")
         record = await until(supervisor, "a", "failed")
         assert record.launch
-        assert "no hooks today" in record.launch.words
+        assert "rules" in record.launch.words
         assert home.alive() == []
+
+
+async def test_an_error_of_any_length_is_an_end(home: Home) -> None:
+    def broken(_: object) -> Any:
+        raise RuntimeError(NUL * 300_000)
+
+    async with home.open(hooks=broken) as supervisor:
+        await home.start(supervisor, *TURN, name="a")
+        record = await until(supervisor, "a", "failed")
+        assert record.unreadable == 0
+
+
+async def test_one_that_is_to_stop_and_whose_spool_is_gone_is_ended(home: Home) -> None:
+    async with home.open(keep=True) as supervisor:
+        made = await home.start(supervisor, *WORKS, {"pause": 3600.0}, name="a")
+        record = await until(supervisor, "a", "running")
+        assert record.launch
+        launch = record.launch.id
+    async with open_journal(home.folder) as journal:
+        last = (await journal.log.info(made.id)).last_seq
+        await journal.log.append(made.id, [NewEvent(stream.STOP_ASKED, b'{"at":1.0}')], last)
+    shutil.rmtree(home.folder / "spool" / launch)
+    async with home.open() as supervisor:
+        await until(supervisor, "a", "stopped")
+        assert home.alive() == []
+        await supervisor.resume("a")
+        await until(supervisor, "a", "idle", "running")
 
 
 async def test_all_that_a_stopped_agent_wrote_is_kept(home: Home) -> None:

@@ -96,7 +96,7 @@ def see(pid: int, *, marks: bool = False) -> Seen | None:
 def _see(pid: int, marks: bool) -> Seen | None:
     try:
         fields = _stat(pid)
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
     # A zombie is dead: it only waits to be reaped. Unless just its first thread has ended.
     if fields[0] in b"ZX" and int(fields[17]) <= 1:

@@ -230,7 +230,11 @@ class DetachedProcess:
         """
         if self._stopping is None:
             self._stopping = asyncio.ensure_future(self._stop(limits, asked=asked))
-        return await uncancelled(self._stopping)
+        try:
+            return await uncancelled(self._stopping)
+        except OSError:
+            self._stopping = None  # nothing could be looked at: it may be tried again
+            raise
 
     async def _stop(self, limits: StopLimits, *, asked: bool) -> Stopped:
         if self._is_frozen:

@@ -7,6 +7,7 @@ is told by others when there may be more (`wake`).
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable
 from typing import Protocol
@@ -18,6 +19,10 @@ SMALL_READ = 8 * 1024
 LINES = 500
 #: How many pieces of one long line may be taken in a row. Each is cheap until the line is whole.
 READS_PER_TICK = 16
+#: How long to wait where a file can't be opened or read.
+RETRY_SECONDS = 0.5
+
+_log = logging.getLogger("bridle.process")
 
 
 class Readable(Protocol):
@@ -118,7 +123,13 @@ class Following:
         for _ in range(READS_PER_TICK):
             if self._file is None or self.is_paused:
                 return
-            piece, has_more = self._piece(self._file)
+            try:
+                piece, has_more = self._piece(self._file)
+            except OSError as error:
+                # No descriptor is left, perhaps: what is there can be read later.
+                _log.warning("what an agent wrote can't be read: %s; it will be tried again", error)
+                self._next = self._loop.call_later(RETRY_SECONDS, self._step)
+                return
             if not piece:
                 if self._last is not None:
                     self.close()

@@ -126,7 +126,7 @@ class Spool:
                 return False
         except BlockingIOError:
             return True
-        except OSError:
+        except (FileNotFoundError, IsADirectoryError):
             return False  # without a lock there is no shim
 
     def abandon(self) -> bool:

@@ -280,7 +280,11 @@ class Session(GatedControls):
         """
         if self._stopping is None:
             self._stopping = asyncio.ensure_future(self._stop(limits or self._options.stop))
-        return await uncancelled(self._stopping)
+        try:
+            return await uncancelled(self._stopping)
+        except OSError:
+            self._stopping = None  # nothing could be looked at: it may be tried again
+            raise
 
     async def _stop(self, limits: StopLimits) -> Stopped:
         asked = False

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from ..approvals.desk import Desk
 from ..errors import JournalClosed
 from ..process.detached import DetachedProcess
-from ..process.stop import uncancelled
 from ..process.transport import Exit, Receiver, StopLimits, Stopped
 from ..session.commit import Batch, Seams, Then
 from ..session.past import Past, SavedSession
@@ -30,6 +29,7 @@ from .takeover import Keeper
 
 #: How long a stop waits for its end to be written down.
 WRITTEN_SECONDS = 5.0
+RETRY_SECONDS = 0.5
 #: While so much waits to be written down, no more is read.
 MOST_BACKLOG = 8 * 1024 * 1024
 #: So many characters are kept of what it said last: all of them may have to be escaped.
@@ -84,6 +84,7 @@ class Agent:
         self._intake.consumed = lambda: self.session.consumed
         self.resync = Resync(self.launch, means.now, self._resynced)
         self.keeper = Keeper(means, self.id, self.launch, self.session, pen, self.outbox, process)
+        self.keeper.is_damaged = self.resync.is_due
 
     # --- from its start to its end
 
@@ -122,7 +123,7 @@ class Agent:
     async def ended(self) -> None:
         """Until nothing of it is left, and that is written down."""
         if self._ending:
-            await uncancelled(self._ending)
+            await asyncio.shield(self._ending)
 
     async def leave(self) -> None:
         """We go, and the agent stays."""
@@ -182,7 +183,10 @@ class Agent:
         self._words, self.is_hijacked = words, True
         self.outbox.close()
         # At once: to close its input would have it read what somebody else wrote there.
-        self.process.kill()
+        try:
+            self.process.kill()
+        except OSError as error:  # its end will be tried again and again
+            _log.error("session %s can't be killed yet: %s", self.id, error)
         _log.error("session %s is stopped: its input is not only ours: %s", self.id, words)
 
     # --- the end
@@ -200,7 +204,7 @@ class Agent:
         limits = AT_ONCE if self.is_hijacked else self._means.stop
         self.resync.close()
         # Its tools may have outlived it; and with a foreign line it may be at work still.
-        stopped = await self.process.stop(limits)
+        stopped = await self._stopped(limits)
         await self.process.drained()
         await self._pen.idle()
         had_result = not self.session.book.was_cut_off
@@ -213,6 +217,14 @@ class Agent:
         self.outbox.close()
         self.process.release()
         self.process.spool.remove()
+
+    async def _stopped(self, limits: StopLimits) -> Stopped:
+        while True:
+            try:
+                return await self.process.stop(limits)
+            except OSError as error:  # without descriptors nobody can be looked for
+                _log.error("session %s can't be ended yet: %s", self.id, error)
+                await asyncio.sleep(RETRY_SECONDS)
 
     def _is_over(self, ending: asyncio.Task[None]) -> None:
         if not ending.cancelled() and (error := ending.exception()):

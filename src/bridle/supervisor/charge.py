@@ -8,28 +8,33 @@ its stream alone, so nothing here changes it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
 
-from ..errors import BridleError, words_of
+from ..errors import BridleError, LaunchFailed, words_of
 from ..ids import new_token
+from ..journal.events import MAX_BODY
 from ..process.detached import DetachedProcess
 from ..process.spec import LaunchSpec
 from ..process.transport import Stopped
 from ..session.folder import survey_of
 from ..views import stream
 from ..views.stream import PauseCause
-from .agent import WRITTEN_SECONDS, Agent
+from .agent import MOST_WORDS, WRITTEN_SECONDS, Agent
 from .making import make_new
 from .means import Means
 from .notes import entry, note
 from .pen import Pen
 from .record import Launch, SessionRecord, Waiting
 from .takeover import Saved, keep
-from .takingup import TakingUp, detached, started, was_started
+from .takingup import TakenUp, TakingUp, detached, started, was_started
+
+#: What can't be taken up is tried again after so many seconds each.
+TAKE_UP_PAUSES = (0.1, 0.5)
 
 _log = logging.getLogger(__name__)
 
@@ -111,21 +116,24 @@ class Charge:
 
     async def _start(self) -> None:
         record, launch = self.record, new_token(8)
-        found = survey_of(record.folder)
         intended = stream.Intended(
-            launch=launch,
-            at=self._means.now(),
-            resume=record.resume,
-            fork=record.is_fork,
-            rules=tuple((rule.behavior, rule.text) for rule in found.rules),
+            launch=launch, at=self._means.now(), resume=record.resume, fork=record.is_fork
         )
-        await self.store(stream.INTENDED, intended)
-        await keep(self._means, self.id, Saved(launch=launch, seq=self.pen.last_seq))
         try:
-            secrets = self._means.secrets.get(self.id, {})
-            made = await make_new(self._means, record, launch, secrets, found)
+            found = survey_of(record.folder)
+            rules = dict.fromkeys((rule.behavior, rule.text) for rule in found.rules)
+            intended = _with_rules(intended, tuple(rules))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the launch comes to its end
+            await self.store(stream.INTENDED, intended)
+            await self._not_started(launch, error)
+            return
+        await self._stored_intent(intended)
+        try:
+            made = await make_new(self._means, record, launch, self._secrets, found)
             made.spec = _in_conversation(made.spec, intended)
             process = detached(made)
+            if self.is_to_stop:
+                raise LaunchFailed("it was stopped before it was started")
             shim = await process.spawn()
         except Exception as error:  # noqa: BLE001 - a user's hooks may fail in any way
             _log.warning("session %s can't be started: %s", self.id, words_of(error))
@@ -134,13 +142,25 @@ class Charge:
         # From here on it can be stopped, whether or not anything can be written down.
         agent = self.agent = Agent(made, process, self.pen, self._over)
         self._is_made.set()
-        await self.store(stream.STARTED, started(launch, shim, self._means.now(), process.version))
+        self.write(stream.STARTED, started(launch, shim, self._means.now(), process.version))
         await self._meet(agent)
+
+    @property
+    def _secrets(self) -> dict[str, str]:
+        return self._means.secrets.get(self.id, {})
+
+    async def _stored_intent(self, intended: stream.Intended) -> None:
+        await self.store(stream.INTENDED, intended)
+        try:
+            saved = Saved(launch=intended.launch, seq=self.pen.last_seq)
+            await keep(self._means, self.id, saved)
+        except BridleError as error:  # the next start will read more
+            _log.warning("session %s: %s", self.id, words_of(error))
 
     async def _meet(self, agent: Agent) -> None:
         try:
             await agent.start()
-        except BridleError as error:
+        except Exception as error:  # noqa: BLE001 - one that is not followed is of no use
             await self._no_handshake(agent, error)
             return
         self._is_ready = True
@@ -151,7 +171,7 @@ class Charge:
             await agent.fail(words_of(error))
 
     async def _not_started(self, launch: str, error: Exception) -> None:
-        words = words_of(error)
+        words = words_of(error)[:MOST_WORDS]
         ended = stream.LaunchEnded(
             launch=launch, how="not started", at=self._means.now(), words=words
         )
@@ -163,22 +183,37 @@ class Charge:
     async def _take_up(self) -> None:
         launch = self.record.launch
         assert launch
-        if launch.pid is None and not await was_started(self._means, self, launch):
-            return
         try:
-            agent = await TakingUp(self._means, self, launch, self._over).agent()
+            taken = await self._taken(launch)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not run unseen
             _log.exception("session %s can't be taken up", self.id)
             await self._give_up(launch, error)
             return
-        self.agent = agent.agent
-        self._is_made.set()
-        try:
-            await agent.go_on(is_to_stop=self.record.facts.is_stop_asked)
-        except (BridleError, OSError) as error:
-            await self._no_handshake(agent.agent, error)
+        if taken is None:
             return
-        self._is_ready = not agent.agent.is_hijacked and not self.record.facts.is_stop_asked
+        self.agent = taken.agent
+        self._is_made.set()
+        is_to_stop = self.record.facts.is_stop_asked or self.is_to_stop
+        try:
+            await taken.go_on(is_to_stop=is_to_stop)
+        except Exception as error:  # noqa: BLE001 - one that is not followed is of no use
+            await self._no_handshake(taken.agent, error)
+            return
+        self._is_ready = not taken.agent.is_hijacked and not is_to_stop
+
+    async def _taken(self, launch: Launch) -> TakenUp | None:
+        """What fails for a passing reason is tried again before it is given up."""
+        for pause in TAKE_UP_PAUSES:
+            try:
+                if launch.pid is None and not await was_started(self._means, self, launch):
+                    return None
+                return await TakingUp(self._means, self, launch, self._over).agent()
+            except (BridleError, OSError) as error:
+                _log.warning("session %s is not taken up yet: %s", self.id, words_of(error))
+                await asyncio.sleep(pause)
+        if launch.pid is None and not await was_started(self._means, self, launch):
+            return None
+        return await TakingUp(self._means, self, launch, self._over).agent()
 
     async def _give_up(self, launch: Launch, error: Exception) -> None:
         """It can't be looked after: all of it is ended, and what it said last is lost."""
@@ -235,9 +270,14 @@ class Charge:
     async def stop(self, by: str = "", words: str = "") -> Stopped | None:
         """End its process, if it has one, and have none be started."""
         self.is_to_stop = True
-        self.write(stream.STOP_ASKED, stream.StopAsked(at=self._means.now(), by=by, words=words))
+        asked = stream.StopAsked(at=self._means.now(), by=by[:200], words=words[:MOST_WORDS])
+        self.write(stream.STOP_ASKED, asked)
+        if self.record.facts.has_process and not self.is_at_work:
+            self.take_up()  # it could not be looked after: now it is ended
         if self._work:
-            await self._is_made.wait()
+            # Where nothing can be written, nothing is started; and it is not, once that is known.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._is_made.wait(), WRITTEN_SECONDS)
         # Not until it has shaken hands: it may be one that never does.
         stopped = await self.agent.stop() if self.agent else None
         await self.begun(WRITTEN_SECONDS)
@@ -263,6 +303,13 @@ class Charge:
             await self.agent.leave()
         await self.pen.idle_or_stuck()
         self.pen.close()
+
+
+def _with_rules(intended: stream.Intended, rules: tuple[tuple[str, str], ...]) -> stream.Intended:
+    full = msgspec.structs.replace(intended, rules=rules)
+    if len(msgspec.json.encode(full)) > MAX_BODY:
+        raise LaunchFailed("the settings of its folder hold more rules than can be kept (256 KB)")
+    return full
 
 
 def _in_conversation(spec: LaunchSpec, intended: stream.Intended) -> LaunchSpec:

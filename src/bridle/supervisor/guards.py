@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import BridleError, words_of
 from ..views import stream
 from ..views.stream import Limits, PauseCause
+from .agent import MOST_WORDS
 from .budgets import Ledger
 from .charge import Charge
 from .lineage import Family, LineageLimits, Orphans, check_birth, orphans_of
@@ -49,6 +50,7 @@ class Guards:
         self._looked = 0.0
         self._seen: dict[str, object] = {}
         self._is_low = False
+        self._frozen: set[str] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.family = Family()
@@ -116,18 +118,19 @@ class Guards:
         """It has ended, however that was: its rule says what becomes of those below it."""
         words = f"its parent {parent.id} has ended"
         orphans = orphans_of(parent.id, self.family)
-        for name in orphans.stop:
-            child = self._sessions.get(name)
-            # It may be stopping already, or have stopped, and that not be noted yet.
-            is_wanted = child.is_at_work or child.record.facts.is_queued
-            if is_wanted and not child.is_to_stop:
-                await child.stop("", words)
+        children = [self._sessions.get(name) for name in orphans.stop if name in self._sessions]
+        # One may be stopping already, or have stopped, and that not be noted yet.
+        wanted = [one for one in children if one.is_at_work or one.record.facts.is_queued]
+        stops = [child.stop("", words) for child in wanted if not child.is_to_stop]
+        await asyncio.gather(*stops, return_exceptions=True)
         self._hand_over(orphans, words)
 
     def _hand_over(self, orphans: Orphans, words: str) -> None:
         """Those who outlive their parent have another lineage from now on."""
         shares = self.ledger.shares(orphans, self._means.now())
         for move in orphans.moves:
+            if move.id not in self._sessions:
+                continue
             charge, now = self._sessions.get(move.id), self._means.now()
             body = stream.HandedOver(lineage=move.lineage, at=now, words=words)
             charge.write(stream.HANDED_OVER, body)
@@ -177,7 +180,7 @@ class Guards:
         if cause in charge.record.facts.pauses or cause in charge.pausing:
             return
         charge.pausing.add(cause)
-        body = stream.Paused(cause=cause, at=self._means.now(), words=words)
+        body = stream.Paused(cause=cause, at=self._means.now(), words=words[:MOST_WORDS])
         charge.write(stream.PAUSED, body)
         if charge.agent and charge.record.facts.is_turn_running:
             self._own(self._interrupt(charge))
@@ -228,17 +231,20 @@ class Guards:
             if charge.agent:
                 body = stream.Paused(cause="disk", at=self._means.now(), words=words)
                 charge.write(stream.PAUSED, body)
+                self._frozen.add(charge.id)
                 await charge.agent.process.pause()
         self._look_again()
 
     def _thaw(self) -> None:
         self._is_low = False
         for charge in self._sessions:
-            if "disk" in charge.record.facts.pauses:
+            # That it was frozen may not be in the log yet: what is full can't be written to.
+            if "disk" in charge.record.facts.pauses or charge.id in self._frozen:
                 if charge.agent:
                     charge.agent.process.unpause()
                 body = stream.Unpaused(cause="disk", at=self._means.now())
                 charge.write(stream.UNPAUSED, body)
+        self._frozen.clear()
         self._changed()
 
     def _own(self, work: Coroutine[Any, Any, None]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from ..approvals import Approvals
+from ..errors import SupervisorError, words_of
 from ..journal import Journal
 from ..journal.owner import Owners
 from ..policy.policy import Policy
@@ -41,6 +42,15 @@ class Means(Struct):
     policies: dict[tuple[str, tuple[str, ...]], Policy] = {}
     #: Values of the variables that were given by hand, by session: in memory alone.
     secrets: dict[str, dict[str, str]] = {}
+
+    def check_handlers(self, record: SessionRecord) -> None:
+        """A mistake in them is told before any agent is taken up: none is to be ended by it."""
+        try:
+            self.hooks(record)
+            self.tools(record)
+        except Exception as error:
+            words = f"the hooks or tools of session {record.id} can't be made: {words_of(error)}"
+            raise SupervisorError(words) from error
 
     def spool(self, launch: str) -> Spool:
         return Spool(self.home / "spool" / launch)

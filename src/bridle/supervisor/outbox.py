@@ -193,12 +193,14 @@ class Outbox:
         try:
             self._spool.append(data)
         except OSError as error:
-            written = self._written()
+            written = self._written(data)
             _log.error("the inbox of %s: %s; it will be tried again", self._spool.folder, error)
-            self._rest = data[written:]
-            self._later(RETRY_SECONDS, self._put)
             if written:
                 self._ring()
+            if written == len(data):
+                return True
+            self._rest = data[written:]
+            self._later(RETRY_SECONDS, self._put)
             return False
         self.end += len(data)
         self._ring()
@@ -212,12 +214,14 @@ class Outbox:
             _log.error("the doorbell of %s: %s; it will be rung again", self._spool.folder, error)
             self._later(RETRY_SECONDS, self._ring)
 
-    def _written(self) -> int:
+    def _written(self, data: bytes) -> int:
+        """How much of it is there; what else is there is somebody else's, and will be seen."""
         try:
-            size = self._spool.inbox_size()
+            there = self._spool.read_inbox(self.end, len(data))
         except OSError:
             return 0
-        written, self.end = size - self.end, size
+        written = len(there) if data.startswith(there) else 0
+        self.end += written
         return written
 
     def _later(self, seconds: float, do: Callable[[], None]) -> None:

@@ -17,7 +17,7 @@ from .lines import Usage
 from .states import CLOCKED, Facts, Outcome, state_of
 
 #: Raise it when the fold or the Struct changes: records are then made again.
-VERSION = 1
+VERSION = 2
 
 
 class Waiting(Struct, frozen=True, kw_only=True, omit_defaults=True):

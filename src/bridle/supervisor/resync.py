@@ -49,6 +49,9 @@ class Resync:
             self._task = asyncio.ensure_future(self._ask(session))
             self._task.add_done_callback(self._asked)
 
+    def is_due(self) -> bool:
+        return self._task is not None
+
     def close(self) -> None:
         if self._task:
             self._task.cancel()

@@ -128,8 +128,7 @@ class Sessions:
         self._feed.close()
         if self._following:
             await asyncio.wait([self._following])
-        for charge in self:
-            await charge.leave()
+        await asyncio.gather(*(charge.leave() for charge in self))
         for charge in self:
             if charge.record.seq != self._kept.get(charge.id):
                 self._keep(charge)

@@ -96,6 +96,8 @@ class Supervisor:
             self._guards.put(charge)
         found = [charge for charge in self._sessions if charge.record.facts.has_process]
         for charge in found:
+            self._means.check_handlers(charge.record)
+        for charge in found:
             charge.take_up()
         self._sessions.follow()
         # One that is slow to shake hands is followed all the same, and keeps nobody waiting.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 from msgspec import Struct
@@ -71,6 +71,8 @@ class Keeper:
         self._is_due = False
         self._punched = 0
         self._saving: asyncio.Task[None] | None = None
+        #: Whether it must be asked first where it stands.
+        self.is_damaged: Callable[[], bool] = lambda: False
 
     def recalled(self, lines: int) -> None:
         """So many had to be read again: a controller that is killed often saves one, too."""
@@ -91,7 +93,7 @@ class Keeper:
             self._pen.write([], self._try_to_save)  # after what waits now
             return
         self._is_due = False
-        if self._outbox.is_idle and self._saving is None:
+        if self._outbox.is_idle and self._saving is None and not self.is_damaged():
             self._save()
 
     def _save(self) -> None:

@@ -40,14 +40,21 @@ class TakenUp:
 
     async def go_on(self, *, is_to_stop: bool) -> None:
         if is_to_stop:
-            # It is followed first: what it has said is kept.
-            going = asyncio.ensure_future(self._go_on())
-            await self.agent.followed.wait()
-            await self.agent.stop()
-            await asyncio.wait([going])
-            going.exception()
+            await self._stop()
             return
         await self._go_on()
+
+    async def _stop(self) -> None:
+        """It is followed first: what it has said is kept."""
+        going = asyncio.ensure_future(self._go_on())
+        followed = asyncio.ensure_future(self.agent.followed.wait())
+        try:
+            await asyncio.wait([going, followed], return_when=asyncio.FIRST_COMPLETED)
+            await self.agent.stop()
+        finally:
+            for task in (going, followed):
+                task.cancel()
+            await asyncio.wait([going, followed])
 
     async def _go_on(self) -> None:
         await self.agent.go_on(self._past, self._offset, is_ready=self._done.is_ready)
@@ -98,7 +105,7 @@ class TakingUp:
             detached(made, self._launch.version),
             self._charge.pen,
             self._over,
-            inbox_end=self._spool.inbox_size() if self._spool.is_made() else 0,
+            inbox_end=self._spool.inbox_size() if self._spool.folder.exists() else 0,
             offsets=(self._launch.output_end, self._launch.stderr_end),
             saved=saved.session,
         )
@@ -114,7 +121,7 @@ class TakingUp:
     def _complete_inbox(self, agent: Agent, start: int, written: list[bytes], past: Past) -> int:
         """What was written down and not appended is appended now; the rest must be as written. What
         went out first and was not written down is an answer all the same."""
-        if not self._spool.is_made():
+        if not self._spool.folder.exists():
             return 0
         if agent.outbox.end < start:
             raise ForeignInput("somebody shortened it")
@@ -168,9 +175,8 @@ async def was_started(means: Means, charge: Charge, launch: Launch) -> bool:
 
 async def _shim_of(spool: Spool) -> ProcessId | None:
     for _ in range(SHIM_TRIES):
-        shim = spool.shim()
-        if shim or spool.abandon():
-            return shim
+        if spool.abandon() or spool.shim():
+            return spool.shim()
         await asyncio.sleep(0.01)  # it lives, and has not said yet who it is
     return None
 
@@ -179,7 +185,7 @@ async def _put_back(means: Means, charge: Charge, launch: Launch) -> None:
     words, now = "the supervisor ended before the process was started", means.now()
     ended = stream.LaunchEnded(launch=launch.id, how="not started", at=now, words=words)
     events = [note(stream.ENDED, ended)]
-    if not charge.record.facts.is_stop_asked:
+    if not charge.record.facts.is_stop_asked and not charge.is_to_stop:
         again = stream.Queued(at=now, resume=launch.resume, fork=launch.fork)
         events.append(note(stream.QUEUED, again))
     await charge.pen.stored(events)
