@@ -37,12 +37,11 @@ test: $(VENV)/.node ## unit, property and end-to-end tests (budget: 15 minutes o
 	@echo "Running the tests (bridle.protocol must keep 100% branch coverage)…"
 	@$(BIN)/pytest tests --ignore=tests/conformance --ignore=$(PROPERTIES) \
 	  --ignore=$(SHELLS) --ignore=$(KILLING) -n 2 -q --cov --cov-fail-under=100
-	@echo "Running the property tests ($(if $(CI),10 000,200) examples each)…"
-	@$(BIN)/pytest $(PROPERTIES) -n 2 -q
-	@echo "Running random scripts in real shells ($(if $(CI),20 000,2 000) in bash)…"
-	@$(BIN)/pytest $(SHELLS) -n 2 -q
-	@echo "Killing a supervisor of eight agents ($(if $(CI),300,30) times)…"
-	@$(BIN)/pytest $(KILLING) -q --timeout 600
+	@echo "Killing a supervisor of eight agents ($(if $(CI),300,30) times); beside it the property tests"
+	@echo "($(if $(CI),10 000,200) examples each) and random scripts in real shells ($(if $(CI),20 000,2 000) in bash)…"
+	@$(BIN)/pytest $(KILLING) -q --timeout 900 & killing=$$!; \
+	  $(BIN)/pytest $(PROPERTIES) -n 2 -q && $(BIN)/pytest $(SHELLS) -n 2 -q; others=$$?; \
+	  wait $$killing && exit $$others
 	@echo "Holding the decoder against json.loads…"
 	@$(BIN)/python bench/decode.py --messages 10000 --rounds 3
 

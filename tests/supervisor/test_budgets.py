@@ -137,6 +137,7 @@ def test_one_timer_serves_all(all_: Ledgers) -> None:
 
 
 @given(st.floats(1e9, 2e9), st.floats(0.01, 1e6))
+@settings(max_examples=1_000, deadline=None)
 def test_a_limit_of_time_is_reached_when_its_timer_rings(start: float, seconds: float) -> None:
     ledgers = Ledgers()
     tape = Tape("a", limits=Limits(seconds=seconds))

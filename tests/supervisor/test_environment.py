@@ -49,7 +49,8 @@ def hold(folder: Path, words: bytes) -> list[Path]:
 
 
 async def ended(supervisor: Supervisor, session: str) -> SessionRecord:
-    await supervisor.wait(session, lambda r: r.turns == r.launches > 0, LIMIT)
+    is_done = lambda r: r.turns == r.launches > 0 and not r.facts.is_queued  # noqa: E731
+    await supervisor.wait(session, is_done, LIMIT)
     await supervisor.stop(session)
     return await until(supervisor, session, "stopped")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridle.errors import LimitReached, NotPossible, UnknownSession
@@ -175,6 +175,7 @@ def test_ten_thousand_sessions_take_no_time_that_grows_with_their_number() -> No
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 7), STATES, st.booleans())))
+@settings(max_examples=1_000, deadline=None)
 def test_the_index_is_what_counting_would_give(
     steps: list[tuple[int, int, State, bool]],
 ) -> None:

@@ -18,7 +18,6 @@ from bridle.supervisor.fold import KEPT_PROMPTS, fold
 from bridle.supervisor.record import SessionRecord, blank, changes, restored, snapshot
 from bridle.views import stream
 from bridle.views.stream import BODIES, Entry, Limits, StateChanged
-from tests.conftest import ON_CI
 
 from .streams import Tape
 from .walks import next_steps
@@ -294,6 +293,7 @@ def test_tokens_of_turns_are_added_up_where_models_are_not_told() -> None:
 
 
 @given(st.lists(st.integers(1, 10**7), max_size=40))
+@settings(max_examples=1_000, deadline=None)
 def test_money_does_not_drift(steps: list[int]) -> None:
     tape = ready()
     told = 0.0
@@ -405,7 +405,7 @@ NAMES = st.sampled_from(["launch", "end", "type", "line", "id", "uuid", "at", "h
 
 
 @given(st.lists(st.tuples(st.sampled_from(KINDS), st.binary(max_size=30), st.booleans())))
-@settings(deadline=None)
+@settings(max_examples=500, deadline=None)
 def test_bodies_of_any_bytes_never_raise(events: list[tuple[str, bytes, bool]]) -> None:
     tape = ready()
     for kind, body, is_cut in events:
@@ -414,7 +414,7 @@ def test_bodies_of_any_bytes_never_raise(events: list[tuple[str, bytes, bool]]) 
 
 
 @given(st.sampled_from(KINDS), st.dictionaries(NAMES, VALUES), st.booleans())
-@settings(deadline=None)
+@settings(max_examples=500, deadline=None)
 def test_bodies_of_any_shape_never_raise(kind: str, body: dict[str, Any], is_cut: bool) -> None:
     tape = ready()
     tape.put(kind, msgspec.json.encode(body), is_cut=is_cut)
@@ -474,17 +474,19 @@ def test_what_real_clis_said_ends_idle_with_all_prompts_answered(wire: Path) -> 
         assert record.claude_session_id
 
 
-@pytest.mark.skipif(ON_CI, reason="shared machines are no clocks")
-def test_an_ordinary_line_costs_microseconds_whatever_its_length() -> None:
+def test_an_ordinary_line_costs_the_same_whatever_its_length() -> None:
     tape = ready()
     tape.write("a")
     tape.begin()
+    costs = []
     for size in (300, 100_000):
         tape.say("assistant", {"session_id": "c1", "text": "x" * size})
         body, first = tape.entries[-1].body, tape.record.seq + 1
         entries = [Entry(first + n, 1.0, stream.SAID, body) for n in range(5000)]
         best = min(_seconds(tape.record, entries[n : n + 1000]) for n in range(0, 5000, 1000))
-        assert best / 1000 < 10e-6
+        costs.append(best)
+    # To read all of it would take some hundred times as long.
+    assert costs[1] < 10 * costs[0]
 
 
 def _seconds(record: SessionRecord, entries: list[Entry]) -> float:

@@ -76,10 +76,8 @@ class Agent:
         )
         process.inbox_changed = self.outbox.check
         self._intake = Intake(pen, means.journal.log, self.id, self.launch, self.outbox)
-        seams = Seams(self._commit, self.outbox.send, self._begin)
-        self.session = Session(
-            _Ear(self, process, offsets), made.handlers, made.options, seams, saved
-        )
+        seams, ear = Seams(self._commit, self.outbox.send, self._begin), _Ear(self, offsets)
+        self.session = Session(ear, made.handlers, made.options, seams, saved)
         self._intake.stored = offsets[0] if offsets else 0
         self._intake.consumed = lambda: self.session.consumed
         self.resync = Resync(self.launch, means.now, self._resynced)
@@ -264,11 +262,9 @@ class Agent:
 class _Ear:
     """The transport of a supervised session: the process itself, with an agent that listens."""
 
-    def __init__(
-        self, agent: Agent, process: DetachedProcess, offsets: tuple[int, int] | None
-    ) -> None:
+    def __init__(self, agent: Agent, offsets: tuple[int, int] | None) -> None:
         self._agent = agent
-        self._process = process
+        self._process = agent.process
         self._offsets = offsets
         self._receiver: Receiver | None = None
 
