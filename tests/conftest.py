@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Generator
 
@@ -26,3 +27,9 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"skipped, and on CI nothing may be: {report.longrepr}"
     return report
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests are held until the end: the collector need not look at them each time."""
+    gc.collect()
+    gc.freeze()

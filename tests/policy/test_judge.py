@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -506,9 +506,9 @@ def test_any_text_behind_an_allowed_command_must_be_allowed_by_itself(
 def test_no_command_takes_long_to_judge(command: str) -> None:
     ground = Ground(folder="/tmp", home="/root", resolve=os.path.realpath)
     judge = POLICIES["list"].on(ground)
-    start = perf_counter()
+    start = process_time()  # not the time in which others had the machine
     judge.judge(bash(command))
-    assert perf_counter() - start < 2
+    assert process_time() - start < 2
 
 
 @pytest.mark.parametrize("tool", ["Monitor", "PowerShell", "SomethingNew"])
