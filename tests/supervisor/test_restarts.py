@@ -115,11 +115,13 @@ async def test_strange_things_in_the_spool_are_no_obstacle_and_links_are_not_fol
     (spool / "stale" / "sub").mkdir(parents=True)
     (spool / "odd" / "lock").mkdir(parents=True)
     (spool / "link").symlink_to(precious)
+    (spool / "probe-1").write_text("")
     async with home.open() as supervisor:
         assert supervisor.list() == []
     assert (precious / "file").read_text() == "mine"
     assert not (spool / "link").is_symlink()
     assert not (spool / "stale").exists()
+    assert not (spool / "probe-1").exists()
 
 
 async def test_a_handshake_that_was_refused_meanwhile_is_no_handshake(home: Home) -> None:

@@ -126,7 +126,7 @@ class Spool:
                 return False
         except BlockingIOError:
             return True
-        except (FileNotFoundError, IsADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return False  # without a lock there is no shim
 
     def abandon(self) -> bool:
