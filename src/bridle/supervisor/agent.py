@@ -7,6 +7,7 @@ Owns the order at its start and at its end; what is said in between passes throu
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 
@@ -168,6 +169,8 @@ class Agent:
     def is_foreign(self, words: str) -> None:
         """Somebody else has written to its input: it is ended, for nobody knows what it does."""
         self._hijack(words)
+        with contextlib.suppress(OSError):  # then its end begins with it
+            self.process.kill()
         if self._ending is None:
             self._begin_to_end("killed")
 
@@ -175,16 +178,11 @@ class Agent:
         """The same, before it is followed: it is ended, and can be read then."""
         self.process.watch()
         self._hijack(words)
-        await self.process.stop(AT_ONCE)
+        await self._stopped(AT_ONCE)
 
     def _hijack(self, words: str) -> None:
         self._words, self.is_hijacked = words, True
         self.outbox.close()
-        # At once: to close its input would have it read what somebody else wrote there.
-        try:
-            self.process.kill()
-        except OSError as error:  # its end will be tried again and again
-            _log.error("session %s can't be killed yet: %s", self.id, error)
         _log.error("session %s is stopped: its input is not only ours: %s", self.id, words)
 
     # --- the end
@@ -217,12 +215,8 @@ class Agent:
         self.process.spool.remove()
 
     async def _stopped(self, limits: StopLimits) -> Stopped:
-        while True:
-            try:
-                return await self.process.stop(limits)
-            except OSError as error:  # without descriptors nobody can be looked for
-                _log.error("session %s can't be ended yet: %s", self.id, error)
-                await asyncio.sleep(RETRY_SECONDS)
+        # To close its input would have it read what somebody else wrote there.
+        return await stopped_at_last(self.process, limits, first_kill=self.is_hijacked)
 
     def _is_over(self, ending: asyncio.Task[None]) -> None:
         if not ending.cancelled() and (error := ending.exception()):
@@ -257,6 +251,20 @@ class Agent:
     @property
     def _now(self) -> float:
         return self._means.now()
+
+
+async def stopped_at_last(
+    process: DetachedProcess, limits: StopLimits, *, first_kill: bool = False
+) -> Stopped:
+    """End it, however often nobody can be looked for: without descriptors, for example."""
+    while True:
+        try:
+            if first_kill:
+                process.kill()
+            return await process.stop(limits)
+        except OSError as error:
+            _log.error("launch %s can't be ended yet: %s", process.launch, error)
+            await asyncio.sleep(RETRY_SECONDS)
 
 
 class _Ear:

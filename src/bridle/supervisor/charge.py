@@ -24,7 +24,7 @@ from ..process.transport import Stopped
 from ..session.folder import survey_of
 from ..views import stream
 from ..views.stream import PauseCause
-from .agent import MOST_WORDS, WRITTEN_SECONDS, Agent
+from .agent import MOST_WORDS, WRITTEN_SECONDS, Agent, stopped_at_last
 from .making import make_new
 from .means import Means
 from .notes import entry, note
@@ -203,23 +203,24 @@ class Charge:
 
     async def _taken(self, launch: Launch) -> TakenUp | None:
         """What fails for a passing reason is tried again before it is given up."""
-        for pause in TAKE_UP_PAUSES:
+        pauses = iter(TAKE_UP_PAUSES)
+        while True:
             try:
                 if launch.pid is None and not await was_started(self._means, self, launch):
                     return None
                 return await TakingUp(self._means, self, launch, self._over).agent()
             except (BridleError, OSError) as error:
+                pause = next(pauses, None)
+                if pause is None:
+                    raise
                 _log.warning("session %s is not taken up yet: %s", self.id, words_of(error))
                 await asyncio.sleep(pause)
-        if launch.pid is None and not await was_started(self._means, self, launch):
-            return None
-        return await TakingUp(self._means, self, launch, self._over).agent()
 
     async def _give_up(self, launch: Launch, error: Exception) -> None:
         """It can't be looked after: all of it is ended, and what it said last is lost."""
         spool = self._means.spool(launch.id)
         process = DetachedProcess(LaunchSpec(), spool, self._means.wakes, launch.id)
-        stopped = await process.stop(self._means.stop)
+        stopped = await stopped_at_last(process, self._means.stop)
         words = f"it could not be taken up: {words_of(error)}"[:1000]
         ended = stream.LaunchEnded(
             launch=launch.id,

@@ -250,7 +250,12 @@ class Guards:
     def _own(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            _log.error("agents could not be held back: %s", words_of(error), exc_info=error)
 
 
 def _standing(charge: Charge) -> object:

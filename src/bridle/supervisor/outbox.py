@@ -196,23 +196,24 @@ class Outbox:
             written = self._written(data)
             _log.error("the inbox of %s: %s; it will be tried again", self._spool.folder, error)
             if written:
-                self._ring()
+                self.ring()
             if written == len(data):
                 return True
             self._rest = data[written:]
             self._later(RETRY_SECONDS, self._put)
             return False
         self.end += len(data)
-        self._ring()
+        self.ring()
         return True
 
-    def _ring(self) -> None:
+    def ring(self) -> None:
+        """Tell the shim that there is more."""
         # The line is there: that nobody could be told (no descriptor is left) must not double it.
         try:
             self._spool.ring()
         except OSError as error:
             _log.error("the doorbell of %s: %s; it will be rung again", self._spool.folder, error)
-            self._later(RETRY_SECONDS, self._ring)
+            self._later(RETRY_SECONDS, self.ring)
 
     def _written(self, data: bytes) -> int:
         """How much of it is there; what else is there is somebody else's, and will be seen."""

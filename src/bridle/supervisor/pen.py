@@ -63,13 +63,10 @@ def _size(event: NewEvent) -> int:
 
 
 class Pen:
-    """For one stream. `stuck` is told when it can't write, and when it can again (None)."""
+    """For one stream."""
 
-    def __init__(
-        self, owner: StreamOwner, stuck: Callable[[BaseException | None], None] | None = None
-    ) -> None:
+    def __init__(self, owner: StreamOwner) -> None:
         self._owner = owner
-        self._stuck = stuck
         self._waiting: deque[Note] = deque()
         self._writing: list[Note] = []
         self._retry: asyncio.TimerHandle | None = None
@@ -189,7 +186,9 @@ class Pen:
             self._failed(error or asyncio.CancelledError())
             return
         if self.is_stuck:
-            self._changed(None)
+            self.is_stuck = False
+            self._is_in_trouble.clear()
+            self._pause = FIRST_RETRY_SECONDS
         self.last_seq = stored.result()
         written, self._writing = self._writing, []
         self._tell(written)
@@ -214,19 +213,10 @@ class Pen:
             return
         if not self.is_stuck:
             _log.error("%s can't be written down: %s", self._owner.stream, words_of(error))
-            self._changed(error)
+            self.is_stuck = True
+            self._is_in_trouble.set()
         self._retry = asyncio.get_running_loop().call_later(self._pause, self._append)
         self._pause = min(self._pause * 2, LAST_RETRY_SECONDS)
-
-    def _changed(self, error: BaseException | None) -> None:
-        self.is_stuck = error is not None
-        if error is None:
-            self._is_in_trouble.clear()
-            self._pause = FIRST_RETRY_SECONDS
-        else:
-            self._is_in_trouble.set()
-        if self._stuck:
-            self._stuck(error)
 
 
 def _tell(note: Note) -> None:

@@ -55,8 +55,7 @@ class Sessions:
         self._keeping: dict[str, asyncio.Task[None]] = {}
         self._kept: dict[str, int] = {}
         self._watchers: set[_Watcher] = set()
-        self._waiters: list[tuple[Charge, Callable[[SessionRecord], bool], asyncio.Future[None]]]
-        self._waiters = []
+        self._waiters: list[_Waiter] = []
 
     def __iter__(self) -> Iterator[Charge]:
         return iter(list(self._charges.values()))
@@ -136,9 +135,8 @@ class Sessions:
             await asyncio.wait(self._keeping.values())
         for watcher in self._watchers:
             watcher.close()
-        for _, _, waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_exception(JournalClosed("the supervisor was closed"))
+        for waiter in self._waiters:
+            waiter.fail(JournalClosed("the supervisor was closed"))
 
     def add(self, record: SessionRecord) -> Charge:
         charge = self._charges[record.id] = Charge(self._means, record, self._changed)
@@ -153,9 +151,10 @@ class Sessions:
         self._feed.remove(charge.id)
         self._charges.pop(charge.id, None)
         self._names.pop(charge.record.name, None)
-        for whom, _, waiter in self._waiters:
-            if whom is charge and not waiter.done():
-                waiter.set_exception(UnknownSession(charge.id))
+        self._kept.pop(charge.id, None)
+        for waiter in self._waiters:
+            if waiter.charge is charge:
+                waiter.fail(UnknownSession(charge.id))
         await charge.leave()
         log = self._means.journal.log
         await log.delete(charge.id, (await log.info(charge.id)).last_seq)
@@ -236,21 +235,20 @@ class Sessions:
     async def wait(self, charge: Charge, until: Callable[[SessionRecord], bool]) -> SessionRecord:
         """Until the record is so."""
         if not until(charge.record):
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append((charge, until, waiter))
-            await waiter
+            waiter = _Waiter(charge, until)
+            self._waiters.append(waiter)
+            try:
+                await waiter.done
+            finally:
+                self._waiters.remove(waiter)
         return copy(charge.record)
 
     def _ring(self, charge: Charge) -> None:
         for watcher in self._watchers:
             watcher.tell(charge.id)
-        for waiting in list(self._waiters):
-            whom, until, waiter = waiting
-            if waiter.done():
-                self._waiters.remove(waiting)
-            elif whom is charge and until(charge.record):
-                self._waiters.remove(waiting)
-                waiter.set_result(None)
+        for waiter in self._waiters:
+            if waiter.charge is charge:
+                waiter.look()
 
     # --- what is kept
 
@@ -263,7 +261,7 @@ class Sessions:
     async def _put(self, charge: Charge) -> None:
         records = self._means.journal.records
         # What is in the record that was kept last is known to everybody by now.
-        self._means.approvals.passed(charge.id, self._kept[charge.id])
+        self._means.approvals.passed(charge.id, self._kept.get(charge.id, 0))
         self._kept[charge.id] = charge.record.seq
         kept = snapshot(charge.record)
         try:
@@ -271,6 +269,26 @@ class Sessions:
             await records.put(BUCKET, charge.id, kept, found.revision if found else 0)
         except BridleError as error:
             _log.warning("the record of %s can't be kept: %s", charge.id, words_of(error))
+
+
+class _Waiter:
+    """Who waits for a record to be so. A mistake in the asking is theirs."""
+
+    def __init__(self, charge: Charge, until: Callable[[SessionRecord], bool]) -> None:
+        self.charge = charge
+        self._until = until
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def look(self) -> None:
+        try:
+            if not self.done.done() and self._until(self.charge.record):
+                self.done.set_result(None)
+        except Exception as error:  # noqa: BLE001 - it is raised where it was asked
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
 
 
 class _Watcher:

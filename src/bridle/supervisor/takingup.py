@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import ForeignInput, InvalidState
 from ..process.detached import DetachedProcess
 from ..process.spool import ProcessId, Spool
+from ..session.gate import Gate
 from ..session.past import Past
 from ..views import stream
 from .agent import Agent
@@ -83,11 +84,19 @@ class TakingUp:
         except InvalidState:  # of another version: all of its past is read
             saved = Saved(launch=launch.id, seq=0)
             agent = self._made(made, saved)
+        try:
+            return await self._with_its_past(agent, saved, made.gate)
+        except BaseException:
+            agent.outbox.close()  # whoever tries it again writes for it
+            raise
+
+    async def _with_its_past(self, agent: Agent, saved: Saved, gate: Gate) -> TakenUp:
+        charge, launch = self._charge, self._launch
         past = agent.session.past()
         done = await replay(self._means, charge.id, saved, past)
         agent.keeper.recalled(done.lines)
         appended = await self._completed(agent, saved.inbox, done.written, past)
-        made.gate.is_in_past = False
+        gate.is_in_past = False
         self._let_go_on(agent)
         self._withdraw_what_is_settled(past)
         taken = stream.TakenUp(
@@ -134,7 +143,7 @@ class TakingUp:
             agent.outbox.note_late(line, start + there.index(line))
         if found.missing:
             agent.outbox.add(found.missing)
-        self._spool.ring()  # whoever appended the rest may have had no time to
+        agent.outbox.ring()  # whoever appended the rest may have had no time to
         return len(found.missing)
 
     def _let_go_on(self, agent: Agent) -> None:
