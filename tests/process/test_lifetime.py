@@ -194,3 +194,31 @@ async def test_the_end_is_told_though_an_orphan_never_stops_writing(detach: Deta
     process.close_input()
     await heard.end()
     assert process.exit == Exit(code=0)
+
+
+@pytest.mark.parametrize("is_shim_killed", [False, True])
+async def test_an_end_that_can_not_be_looked_at_is_told_when_it_can(
+    detach: Detach, monkeypatch: pytest.MonkeyPatch, is_shim_killed: bool
+) -> None:
+    """As it is for who has no descriptor left: a real one would take those of the test as well."""
+    monkeypatch.setattr("bridle.process.lifetime.RETRY_SECONDS", 0.05)
+    process, heard = await detach(ECHO)
+    process.write(b"hi\n")
+    await heard.line()
+    tries, exit_of = 0, Spool.exit
+
+    def blind(spool: Spool) -> Exit | None:
+        nonlocal tries
+        tries += 1
+        if tries <= 3:
+            raise OSError(24, "Too many open files")
+        return exit_of(spool)
+
+    monkeypatch.setattr(Spool, "exit", blind)
+    if is_shim_killed:
+        os.kill(process.pid, signal.SIGKILL)
+    else:
+        process.close_input()
+    await heard.end()
+    assert process.exit == (Exit() if is_shim_killed else Exit(code=0))
+    assert tries > 3

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 from collections.abc import Callable
@@ -22,6 +23,10 @@ from .wake import ANYTHING, Wakes, Watch
 LEAVE_SECONDS = 0.25
 #: How long a CLI may take to end after its shim was killed, which it is told with SIGTERM.
 ORPHAN_SECONDS = 2.0
+#: How long to wait where the spool or a process can't be looked at: no descriptor is left, perhaps.
+RETRY_SECONDS = 0.5
+
+_log = logging.getLogger("bridle.process")
 
 
 class Lifetime:
@@ -45,6 +50,7 @@ class Lifetime:
         self._watch: Watch | None = None
         self._life: Watching | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._retry: asyncio.TimerHandle | None = None
         self._met = asyncio.Event()
         self._cli_gone = asyncio.Event()
         self._shim_gone = asyncio.Event()
@@ -99,8 +105,9 @@ class Lifetime:
         if self._child:
             leave(self._child)
             self._child = None
-        if self._timer:
-            self._timer.cancel()
+        for timer in (self._timer, self._retry):
+            if timer:
+                timer.cancel()
 
     def _unwatch(self) -> None:
         if self._watch:
@@ -113,7 +120,17 @@ class Lifetime:
         self._tell_changed(name)
 
     def _look(self) -> None:
-        """What the spool says now."""
+        """What the spool says now; or soon, where it can't be asked."""
+        try:
+            self._ask()
+        except OSError as error:
+            self._again(self._look, error)
+
+    def _again(self, do: Callable[[], None], error: OSError) -> None:
+        _log.warning("%s can't be looked at: %s; it will be tried again", self._spool.folder, error)
+        self._retry = asyncio.get_running_loop().call_later(RETRY_SECONDS, do)
+
+    def _ask(self) -> None:
         if self.shim is None and (shim := self._spool.shim()):
             self.shim = shim
             self._met.set()
@@ -130,10 +147,16 @@ class Lifetime:
     def _shim_ended(self, _: Exit) -> None:
         self._life = self._child = None
         self._shim_gone.set()
-        self._look()
+        self._find_out()
         self._met.set()
-        if self.exit is None:
-            self._outlived()
+
+    def _find_out(self) -> None:
+        try:
+            self._ask()
+            if self.exit is None:
+                self._outlived()
+        except OSError as error:
+            self._again(self._find_out, error)
 
     def _outlived(self) -> None:
         """The shim was killed and could not tell how the CLI ended, or whether it has."""
