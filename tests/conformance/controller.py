@@ -116,8 +116,6 @@ class Effects:
 
 
 async def control(order: Order) -> None:
-    if order.is_torn:
-        tear()
     say("opens")
     async with opened(order.place, say) as supervisor:
         say("up", *supervisor.recovered.pending)
@@ -128,6 +126,8 @@ async def control(order: Order) -> None:
             if order.sends:
                 for name in order.agents:
                     await supervisor.wait(name, is_settled, LIMIT_SECONDS)
+                if order.is_torn:
+                    tear()
                 say("sends")
                 await send_large(supervisor, order.sends, order.pictures)
                 say("sent")
@@ -174,7 +174,8 @@ def large_prompt(name: str, pictures: list[str]) -> Said:
 
 
 def tear() -> None:
-    """Have this process write half of what is large, and die of it."""
+    """Have this process write half of what is large, and die of it. (Not before all are settled:
+    what an earlier controller left to be written is large, too.)"""
     real = Spool.append
 
     def append(spool: Spool, data: bytes) -> None:

@@ -161,8 +161,8 @@ async def test_killed_in_send(lab: Lab) -> None:
         await torn.said("torn")
         await torn.killed()
         async with here.open() as supervisor:
-            await send_large(supervisor, "a", pictures)
             for name in agents:
+                await send_large(supervisor, name, pictures)
                 await turned(supervisor, 1, name)
                 assert (await log_of(supervisor, name)).said() == [f"Read by {name}."]
                 assert_told_once(here, name)
