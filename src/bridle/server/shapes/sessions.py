@@ -1,0 +1,216 @@
+"""What the API says of a session, and what it is told to make one.
+
+Owns the shapes on the wire, and how a record becomes one. What is given by callers refuses fields
+that are not known.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from ...protocol.permissions import PermissionMode
+from ...supervisor import Limits, OrphanRule, Outcome, SessionRecord, State
+from ...supervisor.record import Launch
+from ...supervisor.states import Operation, possible_in
+from ...views import Tokens
+
+
+class LaunchView(Struct, frozen=True, kw_only=True):
+    """The latest run of the agent's process; `how` it ended, where it has."""
+
+    id: str
+    at: float
+    pid: int | None
+    version: str | None
+    ready_at: float | None
+    ended_at: float | None
+    how: str | None
+    code: int | None
+    signal: int | None
+    words: str
+    stderr: str
+
+
+class SessionView(Struct, frozen=True, kw_only=True):
+    """A session as it is now. `approvals` are those that it waits for, `operations` what can be
+    done with it."""
+
+    id: str
+    name: str
+    folder: str
+    state: State
+    until: float | None
+    outcome: Outcome
+    labels: dict[str, str]
+    created_at: float
+    by: str
+    parent: str | None
+    lineage: tuple[str, ...]
+    forked_from: str | None
+    model: str | None
+    mode: str | None
+    #: The digest of the policy that it is under.
+    policy: str
+    limits: Limits
+    orphans: OrphanRule
+    turns: int
+    cost_usd: float
+    tokens: Tokens
+    #: How long it was at work.
+    seconds: float
+    approvals: list[str]
+    #: How many prompts wait to be told.
+    waiting: int
+    claude_session_id: str | None
+    launches: int
+    launch: LaunchView | None
+    last_at: float
+    #: The last event that is in it.
+    seq: int
+    operations: tuple[Operation, ...]
+
+
+def view_of(record: SessionRecord, now: float) -> SessionView:
+    return SessionView(
+        id=record.id,
+        name=record.name,
+        folder=record.folder,
+        state=record.state,
+        until=record.until,
+        outcome=record.outcome,
+        labels=record.labels,
+        created_at=record.created_at,
+        by=record.by,
+        parent=record.parent,
+        lineage=record.lineage,
+        forked_from=record.forked_from,
+        model=record.spec.get("model"),
+        mode=record.spec.get("permission_mode"),
+        policy=record.policy,
+        limits=record.limits,
+        orphans=record.orphans,
+        turns=record.turns,
+        cost_usd=record.cost_usd,
+        tokens=record.usage.tokens,
+        seconds=record.worked(now),
+        approvals=record.approvals,
+        waiting=len(record.waiting),
+        claude_session_id=record.claude_session_id,
+        launches=record.launches,
+        launch=_launch(record.launch) if record.launch else None,
+        last_at=record.last_at,
+        seq=record.seq,
+        operations=possible_in(record.state),
+    )
+
+
+def _launch(launch: Launch) -> LaunchView:
+    return LaunchView(
+        id=launch.id,
+        at=launch.at,
+        pid=launch.pid,
+        version=launch.version,
+        ready_at=launch.ready_at,
+        ended_at=launch.ended_at,
+        how=launch.how,
+        code=launch.code,
+        signal=launch.signal,
+        words=launch.words,
+        stderr=launch.stderr,
+    )
+
+
+# --- what is given
+
+
+class TextPart(Struct, frozen=True, tag="text", forbid_unknown_fields=True):
+    text: str
+
+
+class ImagePart(Struct, frozen=True, tag="image", forbid_unknown_fields=True):
+    """`data` is base64."""
+
+    media_type: str
+    data: str
+
+
+PromptGiven: TypeAlias = str | list[TextPart | ImagePart]
+
+
+class PlainValue(Struct, frozen=True, tag="plain", forbid_unknown_fields=True):
+    """No secret: it is stored."""
+
+    value: str
+
+
+class SecretValue(Struct, frozen=True, tag="secret", forbid_unknown_fields=True):
+    """Used while the server lives, and written nowhere."""
+
+    value: str
+
+
+class EnvironmentValue(Struct, frozen=True, tag="env", forbid_unknown_fields=True):
+    """What a variable of the server's own environment has at the launch."""
+
+    name: str
+
+
+class FileValue(Struct, frozen=True, tag="file", forbid_unknown_fields=True):
+    """What a file holds at the launch."""
+
+    path: str
+
+
+EnvGiven: TypeAlias = PlainValue | SecretValue | EnvironmentValue | FileValue
+
+
+class NewSession(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A session to be made. `launch` are further options of a launch, by the names that
+    docs/sessions.md has; `policy` is a preset, a stored policy's name or a file's path."""
+
+    folder: str
+    prompt: PromptGiven | None = None
+    name: str = ""
+    labels: dict[str, str] = {}
+    model: str | None = None
+    mode: PermissionMode | None = None
+    policy: str = "ask"
+    limits: Limits = Limits()
+    parent: str | None = None
+    orphans: OrphanRule = "stop"
+    env: dict[str, EnvGiven] = {}
+    launch: dict[str, Any] = {}
+    #: Whether it is started as soon as there is room.
+    start: bool = True
+
+
+class Prompting(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of `send`."""
+
+    prompt: PromptGiven
+
+
+class Restarting(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of `start` and `resume`; `env` are values that were given by hand."""
+
+    prompt: PromptGiven | None = None
+    env: dict[str, str] = {}
+
+
+class Forking(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    prompt: PromptGiven | None = None
+    name: str = ""
+
+
+class Stopping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`words` is why, for the log."""
+
+    words: str = ""
+
+
+class Sent(Struct, frozen=True):
+    """The uuid of the prompt, once it is written down."""
+
+    uuid: str
