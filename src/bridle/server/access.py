@@ -61,10 +61,22 @@ def takes(*roles: Role) -> dict[str, Any]:
     return {TAKES: roles}
 
 
+def roles_of(handler: BaseRouteHandler) -> tuple[Role, ...]:
+    """Who may call this route."""
+    roles: tuple[Role, ...] = handler.opt.get(TAKES, ("person",))
+    return roles
+
+
+def caller_of(connection: ASGIConnection[Any, Any, Any, Any]) -> Caller | None:
+    """Who calls, for a route that anybody may call: None if they did not say."""
+    caller: Caller | None = connection.scope.get("user")
+    return caller
+
+
 def check_role(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
     """The guard of every route."""
-    roles: tuple[Role, ...] = handler.opt.get(TAKES, ("person",))
-    caller: Caller | None = connection.scope.get("user")
+    roles = roles_of(handler)
+    caller = caller_of(connection)
     if not roles:
         return
     if caller is None:

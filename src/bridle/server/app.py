@@ -1,19 +1,53 @@
-"""The application: its routes, its guards and its errors, put together."""
+"""The application: its routes, its guards and its errors, put together.
+
+It does not know who calls: the `door` finds that out before a request comes here. Served without
+one, it refuses everybody.
+"""
 
 from __future__ import annotations
 
-from litestar import Litestar
+from collections.abc import Callable
+from types import ModuleType
+
+from litestar import Litestar, Router
 from litestar.di import Provide
+from litestar.types import ASGIApp, Receive, Scope, Send
 
-from .access import check_role
+from .access import Caller, check_role
+from .answers import answer
 from .house import House
+from .routes import identity
+
+PREFIX = "/api/v1"
+
+#: Each has its routes in `HANDLERS`, below the prefix, or in `ROOT_HANDLERS`.
+MODULES: tuple[ModuleType, ...] = (identity,)
 
 
-def make_app(house: House) -> Litestar:
-    """One application for one house; it may be served once."""
+def make_app(house: House, caller: Caller | None = None) -> Litestar:
+    """One application for one house; it may be served once.
+
+    With a `caller`, every request is theirs: for a program that has the house in its own process.
+    """
+    api = [handler for module in MODULES for handler in getattr(module, "HANDLERS", ())]
+    root = [handler for module in MODULES for handler in getattr(module, "ROOT_HANDLERS", ())]
     return Litestar(
-        route_handlers=[],
+        route_handlers=[Router(PREFIX, route_handlers=api), *root],
         guards=[check_role],
         dependencies={"house": Provide(lambda: house, sync_to_thread=False)},
+        exception_handlers={Exception: answer},
+        middleware=[_from(caller)] if caller else [],
         openapi_config=None,
+        logging_config=None,
     )
+
+
+def _from(caller: Caller) -> Callable[[ASGIApp], ASGIApp]:
+    def known(app: ASGIApp) -> ASGIApp:
+        async def call(scope: Scope, receive: Receive, send: Send) -> None:
+            scope["user"] = caller
+            await app(scope, receive, send)
+
+        return call
+
+    return known

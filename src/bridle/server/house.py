@@ -5,11 +5,14 @@ Made once by `open_house`; routes get it as `house`. Owns nothing itself.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeAlias
 
+from litestar.di import NamedDependency
 from msgspec import Struct, field
 
 from ..supervisor import Supervisor
@@ -22,6 +25,12 @@ class House(Struct):
     supervisor: Supervisor
     now: Callable[[], float] = time.time
     started_at: float = field(default_factory=time.time)
+    #: Set when the server is about to end: streams come to their end then, so that it can.
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+#: The type of a route's parameter `house`.
+TheHouse: TypeAlias = NamedDependency[House]
 
 
 @asynccontextmanager

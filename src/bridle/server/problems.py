@@ -1,22 +1,25 @@
 """What a caller is told when something can't be done: problem details (RFC 9457).
 
-Owns the words for every error that can reach a route. `code` is for programs and never changes;
-`detail` says what is wrong, `remedy` what to do about it.
+Owns its shape. `code` is for programs and never changes; `detail` says what is wrong, `remedy` what
+to do about it. `answers` finds the words for an error, `troubles` has those for Bridle's own.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 MEDIA_TYPE = "application/problem+json"
+#: A name, not an address: docs/server.md explains each code.
+TYPE = "urn:bridle:problem:"
 
 
 class ProblemDetails(Struct, kw_only=True, frozen=True):
     """The body of every answer that is an error."""
 
-    #: A reference to the page that explains the code.
+    #: The code again, as a name that is one of a kind.
     type: str
     title: str
     status: int
@@ -46,3 +49,25 @@ class Problem(Exception):
         self.remedy = remedy
         self.about = about
         self.headers = headers or {}
+
+    @property
+    def body(self) -> bytes:
+        """What is answered."""
+        return msgspec.json.encode(
+            ProblemDetails(
+                type=f"{TYPE}{self.code}",
+                title=self.code.replace("_", " ").capitalize(),
+                status=self.status,
+                code=self.code,
+                detail=self.detail,
+                remedy=self.remedy,
+                about=self.about or UNSET,
+            ),
+            enc_hook=str,
+        )
+
+
+def sentence(words: str) -> str:
+    """With a capital letter and a full stop."""
+    text = words.strip()
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?")) else ".")
