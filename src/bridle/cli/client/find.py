@@ -1,0 +1,103 @@
+"""Which server the command talks to: the one that is named, the home's own, or the home itself.
+
+Owns the search: `BRIDLE_URL` and `BRIDLE_TOKEN`, then the socket in the home, then (for what only
+reads or administrates) the application in this very process, over a supervisor that is asleep.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+
+from ...config import Settings
+from ...errors import HomeInUse
+from ..errors import Misused, NoServer
+from .client import Client
+
+SOCKET = "bridle.sock"
+#: The name by which a server is called over its socket.
+LOCAL = "http://localhost"
+
+
+@asynccontextmanager
+async def open_client(settings: Settings, *, offline: bool = False) -> AsyncIterator[Client]:
+    """NoServer if there is none, unless `offline` says that the home itself will do."""
+    if settings.url:
+        async with _over_url(settings.url, settings) as client:
+            yield client
+    elif answers(settings.home / SOCKET):
+        async with _over_socket(settings.home / SOCKET, settings) as client:
+            yield client
+    elif offline:
+        async with _in_process(settings) as client:
+            yield client
+    else:
+        raise NoServer
+
+
+def answers(path: Path) -> bool:
+    """Whether somebody listens there: a server that was killed leaves its socket behind."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(2)
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
+
+
+@asynccontextmanager
+async def _over_url(url: str, settings: Settings) -> AsyncIterator[Client]:
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        async with _over_socket(Path(parts.path), settings) as client:
+            yield client
+        return
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise Misused(f"{url} is no server's address", "it begins with http://, https:// or unix:")
+    headers = {"Authorization": f"Bearer {settings.token}"} if settings.token else {}
+    # A proxy of the environment must not see a token that is for this machine alone.
+    is_local = parts.hostname in ("127.0.0.1", "::1", "localhost")
+    base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+    async with httpx.AsyncClient(
+        base_url=base, headers=headers, timeout=settings.timeout, trust_env=not is_local
+    ) as http:
+        yield Client(http, base)
+
+
+@asynccontextmanager
+async def _over_socket(path: Path, settings: Settings) -> AsyncIterator[Client]:
+    transport = httpx.AsyncHTTPTransport(uds=str(path), limits=httpx.Limits(max_connections=None))
+    async with httpx.AsyncClient(
+        transport=transport, base_url=LOCAL, timeout=settings.timeout, trust_env=False
+    ) as http:
+        yield Client(http, str(path))
+
+
+@asynccontextmanager
+async def _in_process(settings: Settings) -> AsyncIterator[Client]:
+    from ...server.access import Caller
+    from ...server.app import make_app
+    from ...server.house import open_house
+    from ...supervisor import open_supervisor
+    from ..people import person_here
+
+    try:
+        async with (
+            open_supervisor(settings.home, is_asleep=True) as supervisor,
+            open_house(settings.home, supervisor) as house,
+        ):
+            app = make_app(house, Caller(role="person", name=person_here(), via="terminal"))
+            transport = httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
+            async with httpx.AsyncClient(transport=transport, base_url=LOCAL) as http:
+                yield Client(http, f"{settings.home} (no server is up)", is_offline=True)
+    except HomeInUse as error:
+        raise NoServer(
+            f"{error.home} is in use by process {error.pid}, which answers no commands",
+            "end it, or start a server in its place with `bridle up`",
+        ) from error

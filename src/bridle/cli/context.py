@@ -1,0 +1,101 @@
+"""What every command has at hand: the settings, a console, the way to the server, and how to end.
+
+    def ps(context: typer.Context, is_json: Json = False) -> None:
+        here = Context.of(context, is_json=is_json)
+        here.run(_ps(here))
+
+Owns what the options before a command's name set. Errors are raised: `main` tells them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from ..config import Settings, load
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from .client import Client
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Context:
+    """Made by `Context.of` from what typer gives a command."""
+
+    #: The options ahead of the command's name, by the names of settings; None is not given.
+    flags: Mapping[str, object] = field(default_factory=dict)
+    config: str | None = None
+    is_json: bool = False
+    is_debug: bool = False
+
+    @classmethod
+    def of(cls, context: typer.Context, *, is_json: bool = False, **flags: object) -> Context:
+        """`flags` are the command's own, by the names of settings."""
+        before = context.find_object(cls) or cls()
+        return replace(before, is_json=is_json, flags={**before.flags, **_given(flags)})
+
+    @cached_property
+    def settings(self) -> Settings:
+        return load(self.flags, os.environ, self.config)
+
+    @cached_property
+    def console(self) -> Console:
+        """What people read, on stdout: colours on a terminal alone, and not with NO_COLOR."""
+        return _console(is_error=False)
+
+    @cached_property
+    def errors(self) -> Console:
+        """Words beside the answer, on stderr."""
+        return _console(is_error=True)
+
+    @asynccontextmanager
+    async def client(self, *, offline: bool = False) -> AsyncIterator[Client]:
+        """NoServer if none is up, unless `offline` says that the home itself will do."""
+        from .client import open_client
+
+        async with open_client(self.settings, offline=offline) as client:
+            yield client
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        import asyncio
+
+        return asyncio.run(work)
+
+    # --- saying
+
+    def say(self, *words: object) -> None:
+        """A line for people, nothing with --json. Markup is rich's: escape what is foreign."""
+        if not self.is_json:
+            self.console.print(*words, highlight=False, soft_wrap=True)
+
+    def note(self, words: str) -> None:
+        """A line beside the answer, also with --json."""
+        self.errors.print(words, markup=False, highlight=False, soft_wrap=True)
+
+    def give(self, value: object) -> None:
+        """The answer of a command with --json: one document. In a stream, one line for each."""
+        import msgspec
+
+        sys.stdout.buffer.write(msgspec.json.encode(value, enc_hook=str) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _given(flags: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in flags.items() if value is not None}
+
+
+def _console(*, is_error: bool) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=is_error, emoji=False)
