@@ -5,46 +5,97 @@
 
 from __future__ import annotations
 
-from .answer import answer_of, elicitation_answer_of
-from .clock import Clock, SystemClock
-from .desk import Desk
-from .errors import (
-    AlreadyDecided,
-    ApprovalError,
-    ApprovalsClosed,
-    InvalidDecision,
-    MayNotDecide,
-    ShownOtherwise,
-    UnknownApproval,
-    UnknownRule,
-)
-from .model import (
-    AcceptElicitation,
-    Agent,
-    Always,
-    AnswerQuestion,
-    Approval,
-    ApprovalRequest,
-    Approve,
-    ApprovePlan,
-    Cancelled,
-    Decided,
-    Expired,
-    ForSession,
-    Nobody,
-    Once,
-    Outcome,
-    Person,
-    Reject,
-)
-from .past import past_calls
-from .policies import Policies, PolicyApplied, StoredPolicy
-from .remember import Remembered, RememberedRule
-from .seat import open_desk
-from .service import Approvals, open_approvals
-from .terminal import Terminal
-from .trust import Trust, TrustedFolders
-from .watch import ApprovalWatch
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .answer import answer_of, elicitation_answer_of
+    from .clock import Clock, SystemClock
+    from .desk import Desk
+    from .errors import (
+        AlreadyDecided,
+        ApprovalError,
+        ApprovalsClosed,
+        InvalidDecision,
+        MayNotDecide,
+        ShownOtherwise,
+        UnknownApproval,
+        UnknownRule,
+    )
+    from .model import (
+        AcceptElicitation,
+        Agent,
+        Always,
+        AnswerQuestion,
+        Approval,
+        ApprovalRequest,
+        Approve,
+        ApprovePlan,
+        Cancelled,
+        Decided,
+        Expired,
+        ForSession,
+        Nobody,
+        Once,
+        Outcome,
+        Person,
+        Reject,
+    )
+    from .past import past_calls
+    from .policies import Policies, PolicyApplied, StoredPolicy
+    from .remember import Remembered, RememberedRule
+    from .seat import open_desk
+    from .service import Approvals, open_approvals
+    from .terminal import Terminal
+    from .trust import Trust, TrustedFolders
+    from .watch import ApprovalWatch
+
+#: Where each name comes from: nothing is loaded before it is used.
+_HOMES = {
+    "AcceptElicitation": "model",
+    "Agent": "model",
+    "AlreadyDecided": "errors",
+    "Always": "model",
+    "AnswerQuestion": "model",
+    "Approval": "model",
+    "ApprovalError": "errors",
+    "ApprovalRequest": "model",
+    "ApprovalWatch": "watch",
+    "Approvals": "service",
+    "ApprovalsClosed": "errors",
+    "Approve": "model",
+    "ApprovePlan": "model",
+    "Cancelled": "model",
+    "Clock": "clock",
+    "Decided": "model",
+    "Desk": "desk",
+    "Expired": "model",
+    "ForSession": "model",
+    "InvalidDecision": "errors",
+    "MayNotDecide": "errors",
+    "Nobody": "model",
+    "Once": "model",
+    "Outcome": "model",
+    "Person": "model",
+    "Policies": "policies",
+    "PolicyApplied": "policies",
+    "Reject": "model",
+    "Remembered": "remember",
+    "RememberedRule": "remember",
+    "ShownOtherwise": "errors",
+    "StoredPolicy": "policies",
+    "SystemClock": "clock",
+    "Terminal": "terminal",
+    "Trust": "trust",
+    "TrustedFolders": "trust",
+    "UnknownApproval": "errors",
+    "UnknownRule": "errors",
+    "answer_of": "answer",
+    "elicitation_answer_of": "answer",
+    "open_approvals": "service",
+    "open_desk": "seat",
+    "past_calls": "past",
+}
 
 __all__ = [
     "AcceptElicitation",
@@ -91,3 +142,11 @@ __all__ = [
     "open_desk",
     "past_calls",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
