@@ -1,0 +1,219 @@
+"""What is a secret is not shown, whatever is around it, and the JSON stays what it was."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridle.server.redaction import Redactor
+
+ENVIRON = {
+    "MY_API_KEY": "correct-horse-battery",
+    "DB_PASSWORD": 'quo"ted\\and\nlong',
+    "NUMBER_TOKEN": "123456789012",
+    "SHORT_KEY": "abc",
+    "PATH": "/usr/bin:/usr/local/bin",
+    "KEY_ÜMLAUT": "größer-als-zwölf",
+}
+REDACTOR = Redactor(ENVIRON)
+
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n+/==\n-----END RSA PRIVATE KEY-----"
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.SflKxwRJSMeKKF2QT4"
+
+SECRETS = {
+    "anthropic-key": "sk-ant-api03-abcdefghijklmnopqrstuvwxyz",
+    "api-key": "sk-proj-0123456789abcdefghij",
+    "aws-key": "AKIAIOSFODNN7EXAMPLE",
+    "github-token": "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+    "slack-token": "xoxb-123456789012-abcdefghij",
+    "google-key": "AIzaSyA1234567890abcdefghijklmnopqrstuv",
+    "jwt": JWT,
+    "bridle-token": "bridle_p_abcdefghijklmnopqrstuv",
+    "private-key": PEM,
+    "MY_API_KEY": "correct-horse-battery",
+    "DB_PASSWORD": 'quo"ted\\and\nlong',
+}
+
+
+def shown(value: Any, redactor: Redactor = REDACTOR, **how: Any) -> Any:
+    return json.loads(redactor.bytes(json.dumps(value, **how).encode()))
+
+
+@pytest.mark.parametrize(("kind", "secret"), SECRETS.items(), ids=SECRETS)
+@pytest.mark.parametrize("around", ["{}", "a\n{}\nb", "({})", "é{} ", "x={}, y", '"{}"', "\t{}"])
+@pytest.mark.parametrize("is_ascii", [True, False])
+def test_a_secret_is_replaced_by_its_kind(
+    kind: str, secret: str, around: str, is_ascii: bool
+) -> None:
+    assert shown([around.format(secret)], ensure_ascii=is_ascii) == [
+        around.format(f"[redacted:{kind}]")
+    ]
+
+
+@pytest.mark.parametrize(("kind", "secret"), SECRETS.items(), ids=SECRETS)
+def test_a_secret_is_found_in_json_within_a_string(kind: str, secret: str) -> None:
+    inner = json.dumps({"line": f"it is {secret}"})
+    assert json.loads(shown({"text": inner})["text"]) == {"line": f"it is [redacted:{kind}]"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("export DB_PASSWORD=hunter2hunter", "export DB_PASSWORD=[redacted:password]"),
+        ("?token=abcdef123&page=2", "?token=[redacted:token]&page=2"),
+        ('client_secret="s3cr3t-s3cr3t" ok', 'client_secret="[redacted:secret]" ok'),
+        ("--api-key=k1k2k3k4 run", "--api-key=[redacted:api-key] run"),
+        ("apiKey: 'k1k2k3k4'", "apiKey: '[redacted:api-key]'"),
+        ('{"password": "hunter2"}', '{"password": "[redacted:password]"}'),
+        ("passwd=hunter2;", "passwd=[redacted:password];"),
+        (
+            "Authorization: Bearer abcdefghijklmnop.qrst",
+            "Authorization: Bearer [redacted:bearer]",
+        ),
+    ],
+)
+def test_a_value_is_replaced_and_its_name_stays(text: str, expected: str) -> None:
+    assert shown([text, "after"]) == [expected, "after"]
+    assert json.loads(shown(json.dumps([text]))) == [expected]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "task-force-one-is-on-its-way-to-nowhere",
+        "sk-spinner-double-bounce-child",
+        "max_tokens=1024000",
+        "token=$TOKEN_OF_MINE",
+        "def login(password: str, token: str) -> None:",
+        "the secret: nobody knows",
+        "ghp_short",
+        "0f8fad5b-d9cb-469f-a165-70867728950e",
+        "/usr/bin:/usr/local/bin",
+        "see -----BEGIN CERTIFICATE-----",
+    ],
+)
+def test_what_is_no_secret_is_left_as_it_is(text: str) -> None:
+    assert shown({"text": text}) == {"text": text}
+
+
+def test_the_string_that_a_key_calls_a_secret_is_one() -> None:
+    given = {"password": "hunter2", "x": "hunter2", "apiKey": "k1k2k3k4", "token": 123456}
+    assert shown(given) == {
+        "password": "[redacted:password]",
+        "x": "hunter2",
+        "apiKey": "[redacted:api-key]",
+        "token": 123456,
+    }
+    pretty = json.dumps({"a": {"password": "hunter2hunter"}, "b": ["hunter2hunter"]}, indent=2)
+    assert json.loads(REDACTOR.bytes(pretty.encode())) == {
+        "a": {"password": "[redacted:password]"},
+        "b": ["hunter2hunter"],
+    }
+
+
+def test_numbers_are_never_touched() -> None:
+    given = {"a": 123456789012, "b": "123456789012", "c": [1.5, None, True]}
+    assert shown(given) == {**given, "b": "[redacted:NUMBER_TOKEN]"}
+
+
+def test_keys_with_secrets_stay_different_and_the_same_ones_stay_the_same() -> None:
+    one, two = "sk-ant-aaaaaaaaaaaaaaaaaaaa", "sk-ant-bbbbbbbbbbbbbbbbbbbb"
+    first, second = shown([{one: 1, two: 2}, {one: 3}])
+    assert sorted(first.values()) == [1, 2]
+    assert all(key.startswith("[redacted:anthropic-key]") for key in first)
+    assert list(second) == [next(iter(first))]
+
+
+def test_a_key_that_looks_like_the_replacement_is_not_hit() -> None:
+    secret = "sk-ant-aaaaaaaaaaaaaaaaaaaa"
+    assert len(shown({secret: 1, "[redacted:anthropic-key]#1": 2})) == 2
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        b'"\\bridle_p_abcdefghijklmnopqrstuv"',  # a backspace, then other letters
+        b'"\\u000bridle_p_abcdefghijklmnopqrstuv"',
+        b'"\\u000AKIAIOSFODNN7EXAMPLE"',
+        b'{"password=\\\\":12345678901}',
+        b'["token=\\\\","abcdefghijkl"]',
+        b'["-----BEGIN PRIVATE KEY-----\\"a","b"]',
+        b'["-----BEGIN PRIVATE KEY-----\\\\\\\\","b"]',
+        b'["-----BEGIN PRIVATE KEY-----\xc3\xa9","b"]',
+    ],
+)
+def test_an_escape_is_never_torn(encoded: bytes) -> None:
+    assert shape(json.loads(REDACTOR.bytes(encoded))) == shape(json.loads(encoded))
+
+
+def shape(value: Any) -> Any:
+    if isinstance(value, dict):
+        return [shape(one) for one in value.values()]
+    if isinstance(value, list):
+        return [shape(one) for one in value]
+    return "a string" if isinstance(value, str) else value
+
+
+PIECES = st.sampled_from(
+    [
+        *SECRETS.values(),
+        *ENVIRON.values(),
+        *(
+            "password=",
+            "token=",
+            '"secret": "',
+            "api_key='",
+            "Bearer ",
+            "-----BEGIN PRIVATE KEY-----",
+        ),
+        *("\\", '"', "\n", "\b", "\x0b", "=", ":", ",", "}", "é", "sk-", "\ud800"),
+    ]
+)
+TEXTS = st.lists(PIECES | st.text(max_size=12), max_size=6).map("".join)
+DOCUMENTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(DOCUMENTS)
+def test_the_json_keeps_its_shape_whatever_is_in_it(document: Any) -> None:
+    encoded = json.dumps(document).encode()
+    once = REDACTOR.bytes(encoded)
+    assert shape(json.loads(once)) == shape(document)
+    readable = json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    loaded = json.loads(REDACTOR.bytes(readable).decode("utf-8", "surrogatepass"))
+    assert shape(loaded) == shape(document)
+
+
+@settings(max_examples=500, deadline=None)
+@given(DOCUMENTS, st.sampled_from(sorted(SECRETS.items())))
+def test_a_secret_does_not_get_through_wherever_it_stands(
+    document: Any, secret: tuple[str, str]
+) -> None:
+    given = [document, f" {secret[1]} ", {f" {secret[1]} ": 1}]
+    _, value, [key] = json.loads(REDACTOR.bytes(json.dumps(given).encode()))
+    assert value == f" [redacted:{secret[0]}] "
+    assert secret[1] not in key
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("eyJ" * 100_000, "sk-" * 100_000, "-----BEGIN PRIVATE KEY-----" * 10_000),
+        *("\\" * 300_000, "token=" * 50_000, "password" + "\\" * 200_000, "bearer " * 40_000),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_no_text_takes_long(text: str) -> None:
+    encoded = json.dumps([text]).encode()
+    start = time.process_time()
+    REDACTOR.bytes(encoded)
+    assert time.process_time() - start < 1.0
