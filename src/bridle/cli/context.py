@@ -69,19 +69,28 @@ class Context:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         import asyncio
+        import logging
 
+        if not self.is_debug:
+            # What concerns the person is said in the answer, or as an error.
+            logging.getLogger("bridle").addHandler(logging.NullHandler())
         return asyncio.run(work)
 
     # --- saying
 
-    def say(self, *words: object) -> None:
-        """A line for people, nothing with --json. Markup is rich's: escape what is foreign."""
+    def say(self, words: str, *, markup: bool = False) -> None:
+        """A line for people; nothing at all with --json."""
         if not self.is_json:
-            self.console.print(*words, highlight=False, soft_wrap=True)
+            self.console.print(words, markup=markup, highlight=False, soft_wrap=True)
 
     def note(self, words: str) -> None:
         """A line beside the answer, also with --json."""
         self.errors.print(words, markup=False, highlight=False, soft_wrap=True)
+
+    def hint(self, words: str) -> None:
+        """How to go on: for somebody who sits there, and not for a program."""
+        if not self.is_json and sys.stdout.isatty():
+            self.console.print(words, markup=False, highlight=False, soft_wrap=True, style="dim")
 
     def give(self, value: object) -> None:
         """The answer of a command with --json: one document. In a stream, one line for each."""

@@ -13,10 +13,11 @@ from typing import Annotated, NoReturn
 import typer
 
 from .. import __version__
-from ..errors import BridleError
-from .commands import settings
+from ..errors import BridleError, words_of
+from .commands import approving, doctor, listing, policy, sessions, settings, starting
 from .context import Context
 from .errors import FAILED, INTERRUPTED, MISUSED, OK, CommandError, one_line
+from .tree import OrderedGroup
 
 HELP = """\
 Run Claude Code agents, decide what they may do, keep every event.
@@ -26,6 +27,7 @@ Run Claude Code agents, decide what they may do, keep every event.
 
 app = typer.Typer(
     name="bridle",
+    cls=OrderedGroup,
     help=HELP,
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -64,7 +66,7 @@ def before(
     context.obj = Context(flags=flags, config=config, is_debug=is_debug)
 
 
-for module in (settings,):
+for module in (starting, listing, sessions, approving, policy, doctor, settings):
     module.add_to(app)
 
 
@@ -85,18 +87,17 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except Exception as error:
-        told = _told(error)
-        if told is None or is_debug:
+        if is_debug:
             raise
-        words, code = told
+        words, code = _told(error)
         if words:
             sys.stderr.write(f"bridle: {words}\n")
         return code
     return code if isinstance(code, int) else OK
 
 
-def _told(error: Exception) -> tuple[str, int] | None:
-    """What a person is told, and the exit code; None for what is a mistake of ours."""
+def _told(error: Exception) -> tuple[str, int]:
+    """What a person is told, and the exit code."""
     if isinstance(error, CommandError):
         return str(error), error.exit_code
     if isinstance(error, BridleError):
@@ -108,7 +109,10 @@ def _told(error: Exception) -> tuple[str, int] | None:
             return "", OK  # no arguments at all: the help was printed
         usage = getattr(getattr(error, "ctx", None), "command_path", "bridle")
         return one_line(error.format_message(), f"see `{usage} --help`"), MISUSED
-    return None
+    words = f"a mistake in Bridle itself: {words_of(error)}"
+    return one_line(
+        words, "run it again with `bridle --debug …` and report what that prints"
+    ), FAILED
 
 
 def _close_output() -> None:
@@ -116,7 +120,3 @@ def _close_output() -> None:
 
     # Python would complain while it ends that it can't write.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-if __name__ == "__main__":
-    main()

@@ -6,7 +6,8 @@ import typer
 
 from ... import __version__
 from ..context import Context
-from ..options import Json, examples
+from ..options import Json
+from ..tree import register
 
 PANEL = "Bridle itself"
 
@@ -14,7 +15,9 @@ config = typer.Typer(no_args_is_help=True, help="What is set, and where that com
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL, epilog=examples("bridle version --json"))(version)
+    register(app, PANEL, version, "bridle version", "bridle version --json")
+    lines = ("bridle config show", "BRIDLE_PORT=8000 bridle config show --json")
+    register(config, None, show, *lines)
     app.add_typer(config, name="config", rich_help_panel=PANEL)
 
 
@@ -30,7 +33,6 @@ def version(context: typer.Context, is_json: Json = False) -> None:
         typer.echo(f"bridle {__version__} (Python {python})")
 
 
-@config.command(epilog=examples("bridle config show", "BRIDLE_PORT=8000 bridle config show --json"))
 def show(context: typer.Context, is_json: Json = False) -> None:
     """Show every setting, its value and where that came from.
 
@@ -41,10 +43,10 @@ def show(context: typer.Context, is_json: Json = False) -> None:
     if is_json:
         here.give({name: {"value": values[name], "source": sources[name]} for name in values})
         return
-    from ..tables import plain_table
+    from ..tables import show_table
 
     rows = [(name, _shown(values[name]), sources[name]) for name in values]
-    here.console.print(plain_table(("setting", "value", "from"), rows))
+    show_table(here, ("setting", "value", "from"), rows)
     if here.settings.file is None:
         here.note(f"no file of settings: {here.settings.home / 'bridle.toml'} is not there")
 

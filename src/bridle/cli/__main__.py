@@ -1,0 +1,7 @@
+"""`python -m bridle.cli` is the `bridle` command."""
+
+from __future__ import annotations
+
+from .main import main
+
+main()
