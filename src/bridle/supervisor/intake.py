@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -19,7 +19,6 @@ from ..protocol.messages import KeepAlive, StreamEvent
 from ..protocol.unknown import Unknown
 from ..session.commit import Batch, Then
 from ..views import stream
-from .outbox import Outbox
 from .pen import Pen, fits
 
 Heard: TypeAlias = heard.Event
@@ -36,10 +35,17 @@ _KINDS: dict[type, str] = {
 }
 
 
+class Answers(Protocol):
+    """Those that are on their way to the agent."""
+
+    def drop(self, request_id: str, /) -> None:
+        """The agent no longer asks."""
+
+
 class Intake:
     """The `commit` of one launch's session."""
 
-    def __init__(self, pen: Pen, log: EventLog, session: str, launch: str, outbox: Outbox) -> None:
+    def __init__(self, pen: Pen, log: EventLog, session: str, launch: str, outbox: Answers) -> None:
         self._pen = pen
         self._log = log
         self._session = session
