@@ -214,7 +214,7 @@ def _find(home: Path, named: str | os.PathLike[str] | None) -> Path | None:
     if named is None:
         return home / FILE if (home / FILE).is_file() else None
     path = Path(named).expanduser()
-    if not path.is_file():
+    if not path.exists():
         raise InvalidSetting(str(path), "there is no such file of settings")
     return path
 

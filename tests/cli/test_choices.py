@@ -1,0 +1,109 @@
+"""What is said with `approve` and `deny` becomes the choice that fits what is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bridle.approvals.model import Approval, Kind
+from bridle.cli.choices import Answers, choice_for, rejection
+from bridle.cli.errors import Misused
+from bridle.server.shapes import decisions as d
+
+
+def asked(kind: Kind = "tool", **given: Any) -> Approval:
+    return Approval(
+        id="a1",
+        session="s1",
+        launch="l1",
+        kind=kind,
+        tool="Bash",
+        input=given,
+        digest="",
+        created=0,
+        folder="/app",
+    )
+
+
+QUESTIONS = [
+    {"question": "Which database?", "options": [{"label": "SQLite"}, {"label": "Postgres"}]},
+    {"question": "Which colour?", "options": [{"label": "red"}]},
+]
+
+
+def test_a_tool_call_is_approved_once_unless_a_rule_is_given() -> None:
+    assert choice_for(asked(), Answers(message="fine")) == d.Approve(message="fine")
+    session = choice_for(asked(), Answers(session_rule="Bash(ls)"))
+    assert session == d.Approve(remember=d.ForSession("Bash(ls)"))
+
+
+def test_always_is_for_the_agents_folder_unless_it_is_to_be_everywhere() -> None:
+    here = choice_for(asked(), Answers(always_rule="Bash(ls)"))
+    assert here == d.Approve(remember=d.Always("Bash(ls)", "/app"))
+    everywhere = rejection(
+        asked(), Answers(always_rule="Bash(ls)", is_everywhere=True), interrupt=True
+    )
+    assert everywhere == d.Reject(interrupt=True, remember=d.Always("Bash(ls)", ""))
+
+
+def test_another_input_is_json() -> None:
+    choice = choice_for(asked(), Answers(input='{"command": "ls"}'))
+    assert choice == d.Approve(input={"command": "ls"})
+    with pytest.raises(Misused, match="--input is no JSON object"):
+        choice_for(asked(), Answers(input="ls"))
+
+
+def test_a_plan_goes_on_in_the_mode_that_is_chosen() -> None:
+    choice = choice_for(asked("plan"), Answers(mode="acceptEdits", plan="Do less."))
+    assert choice == d.ApprovePlan(mode="acceptEdits", plan="Do less.")
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"), [("postgres", "Postgres"), ("1", "SQLite"), ("9", "9"), ("none", "none")]
+)
+def test_a_question_is_answered_by_an_option_its_number_or_other_words(
+    answer: str, told: str
+) -> None:
+    choice = choice_for(asked("question", questions=QUESTIONS[:1]), Answers(answers=(answer,)))
+    assert choice == d.AnswerQuestion(answers={"Which database?": told})
+
+
+def test_several_questions_need_an_answer_each() -> None:
+    both = asked("question", questions=QUESTIONS)
+    choice = choice_for(both, Answers(answers=("which d=2", "Which colour?=blue")))
+    assert choice == d.AnswerQuestion(
+        answers={"Which database?": "Postgres", "Which colour?": "blue"}
+    )
+    for given in (("which=2",), ("nothing=1",), ("Which d=1",), ("2",), ()):
+        with pytest.raises(Misused):
+            choice_for(both, Answers(answers=given))
+
+
+def test_a_server_that_asks_is_given_fields() -> None:
+    choice = choice_for(asked("elicitation"), Answers(input='{"a": 1}', answers=("b=x",)))
+    assert choice == d.AcceptElicitation(content={"a": 1, "b": "x"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "flag"),
+    [
+        ("tool", Answers(answers=("x",)), "--answer"),
+        ("tool", Answers(mode="acceptEdits"), "--mode"),
+        ("plan", Answers(always_rule="Bash"), "--always"),
+        ("question", Answers(session_rule="Bash"), "--session"),
+        ("elicitation", Answers(plan="x"), "--plan"),
+    ],
+)
+def test_what_says_nothing_to_what_is_asked_is_refused(
+    kind: Kind, said: Answers, flag: str
+) -> None:
+    with pytest.raises(Misused, match=flag):
+        choice_for(asked(kind, questions=QUESTIONS), said)
+
+
+def test_rules_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(Misused, match="two things"):
+        choice_for(asked(), Answers(session_rule="Bash", always_rule="Bash"))
+    with pytest.raises(Misused, match="--everywhere goes with --always"):
+        choice_for(asked(), Answers(is_everywhere=True))
