@@ -16,12 +16,12 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from .access import Caller, check_role
 from .answers import answer
 from .house import House
-from .routes import identity
+from .routes import events, identity, transcript
 
 PREFIX = "/api/v1"
 
 #: Each has its routes in `HANDLERS`, below the prefix, or in `ROOT_HANDLERS`.
-MODULES: tuple[ModuleType, ...] = (identity,)
+MODULES: tuple[ModuleType, ...] = (identity, events, transcript)
 
 
 def make_app(house: House, caller: Caller | None = None) -> Litestar:

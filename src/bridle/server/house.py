@@ -6,6 +6,7 @@ Made once by `open_house`; routes get it as `house`. Owns nothing itself.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,6 +17,10 @@ from litestar.di import NamedDependency
 from msgspec import Struct, field
 
 from ..supervisor import Supervisor
+from .login import Tickets
+from .redaction import Redactor
+from .streams import Streams, StreamSettings, open_streams
+from .tokens import Tokens
 
 
 class House(Struct):
@@ -23,10 +28,16 @@ class House(Struct):
 
     home: Path
     supervisor: Supervisor
+    streams: Streams
+    tokens: Tokens
+    tickets: Tickets
+    redactor: Redactor = field(default_factory=lambda: Redactor(os.environ))
     now: Callable[[], float] = time.time
     started_at: float = field(default_factory=time.time)
     #: Set when the server is about to end: streams come to their end then, so that it can.
     closing: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Where it is served; "" where it is not.
+    url: str = ""
 
 
 #: The type of a route's parameter `house`.
@@ -34,5 +45,15 @@ TheHouse: TypeAlias = NamedDependency[House]
 
 
 @asynccontextmanager
-async def open_house(home: Path, supervisor: Supervisor) -> AsyncIterator[House]:
-    yield House(home, supervisor)
+async def open_house(
+    home: Path,
+    supervisor: Supervisor,
+    *,
+    streams: StreamSettings | None = None,
+    now: Callable[[], float] = time.time,
+) -> AsyncIterator[House]:
+    closing = asyncio.Event()
+    tokens = Tokens(supervisor.journal, now)
+    await tokens.load()
+    async with open_streams(supervisor, time.time, closing, streams) as opened:
+        yield House(home, supervisor, opened, tokens, Tickets(now), now=now, closing=closing)

@@ -116,6 +116,7 @@ async def _gate(means: Means, record: SessionRecord, launch: str) -> tuple[Gate,
     ground = ground_of(
         record.folder,
         also=tuple(map(str, record.spec.get("add_dirs", ()))),
+        addresses=means.addresses,
         guarded=record.guarded,
         **record.homes,  # type: ignore[arg-type]
     )

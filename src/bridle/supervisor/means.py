@@ -34,6 +34,8 @@ class Means(Struct):
     approvals: Approvals
     wakes: Wakes
     now: Callable[[], float]
+    #: Where we are to be reached, by TCP and by a socket's path.
+    addresses: tuple[str, ...] = ()
     hooks: HooksOf = lambda _: None
     tools: ToolsOf = lambda _: ()
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))

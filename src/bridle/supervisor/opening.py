@@ -41,12 +41,14 @@ async def open_supervisor(
     free_bytes: int = FREE_BYTES,
     stop_limits: StopLimits | None = None,
     environ: Mapping[str, str] | None = None,
+    addresses: tuple[str, ...] = (),
     now: Callable[[], float] = time.time,
 ) -> AsyncIterator[Supervisor]:
     """Look after the agents of a home. Those that run are found again, and run on afterwards.
 
     At most `size` run at a time. `hooks` and `tools` give each session its own: the same ones after
-    a restart. Below `free_bytes` on the disk agents are paused. HomeInUse if another has it.
+    a restart. Below `free_bytes` on the disk agents are paused. A person is asked before an agent
+    speaks to one of the `addresses`, which are our own. HomeInUse if another has the home.
     """
     folder = Path(home) if home is not None else default_home()
     async with _opened(folder) as journal:
@@ -56,7 +58,7 @@ async def open_supervisor(
             open_approvals(journal, owners=owners, expires_in=expires_in) as approvals,
             _wakes(folder / "spool") as wakes,
         ):
-            means = Means(folder, journal, owners, approvals, wakes, now)
+            means = Means(folder, journal, owners, approvals, wakes, now, addresses)
             means.hooks = hooks or means.hooks
             means.tools = tools or means.tools
             means.stop = stop_limits or means.stop

@@ -1,10 +1,58 @@
-"""Who the caller is."""
+"""Who the caller is, what others may come with, and how a browser gets in."""
 
 from __future__ import annotations
 
-from litestar import get
+from litestar import MediaType, Response, delete, get, post
+from litestar.params import FromPath, FromQuery, JSONBody
+from litestar.response import Redirect
+from msgspec import Struct
 
-from ..access import Caller, HttpRequest, takes
+from ..access import Caller, HttpRequest, Role, caller_of, takes
+from ..door import check_peer, peer_in
+from ..house import TheHouse
+from ..login import login_cookie, login_url, no_cookie
+from ..pages import PAGE_POLICY, page_for, page_for_nobody
+from ..problems import Problem
+from ..token_file import renew_first_token
+from ..tokens import Kind, Token
+
+LONGEST_NAME = 200
+
+
+class TokenView(Struct, frozen=True, kw_only=True):
+    """A token, or a browser's login, without its text: `tail` is the end of that."""
+
+    id: str
+    kind: Kind
+    role: Role
+    name: str
+    session: str
+    tail: str
+    created_at: float
+    expires_at: float | None
+    #: Whether it is the one in the file `token` of the home.
+    is_first: bool
+
+
+class NewToken(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`session` (an id or a name) is for an agent's token, and for no other."""
+
+    role: Role
+    name: str
+    session: str = ""
+
+
+class MadeToken(Struct, frozen=True, kw_only=True):
+    """`text` is shown this once."""
+
+    token: TokenView
+    text: str
+
+
+class TicketView(Struct, frozen=True, kw_only=True):
+    """An address that logs a browser in, once, within 10 minutes."""
+
+    url: str
 
 
 @get("/me", opt=takes("person", "reader", "agent"))
@@ -13,4 +61,88 @@ async def me(request: HttpRequest) -> Caller:
     return request.user
 
 
-HANDLERS = [me]
+@get("/tokens")
+async def list_tokens(house: TheHouse) -> list[TokenView]:
+    """Every token and every browser that is logged in."""
+    return [_view(token) for token in house.tokens.list()]
+
+
+@post("/tokens")
+async def create_token(house: TheHouse, data: JSONBody[NewToken]) -> MadeToken:
+    """Make a token for a program. Its text is in this answer alone."""
+    name = data.name.strip()
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        words = f"A name has 1 to {LONGEST_NAME} characters that can be printed."
+        raise Problem(400, "invalid_name", words, "Give another name.")
+    if bool(data.session) != (data.role == "agent"):
+        words = "An agent's token is for one session, and others are for none."
+        raise Problem(400, "invalid_body", words, "Give `session` with the role agent alone.")
+    session = house.supervisor.get(data.session).id if data.session else ""
+    token, text = await house.tokens.create(data.role, name, session)
+    return MadeToken(token=_view(token), text=text)
+
+
+@delete("/tokens/{token:str}")
+async def delete_token(house: TheHouse, token: FromPath[str]) -> None:
+    """Take a token away, or log a browser out. The home's own is replaced by a new one."""
+    found = next((one for one in house.tokens.list() if one.id == token), None)
+    if found is None:
+        raise Problem(404, "unknown_token", "There is no such token.", "GET /tokens lists them.")
+    if found.is_first:
+        await renew_first_token(house.home, house.tokens)
+    else:
+        await house.tokens.revoke(found)
+
+
+@post("/tickets")
+async def create_ticket(house: TheHouse, request: HttpRequest) -> TicketView:
+    """Make an address that logs a browser in as you."""
+    if not house.url:
+        raise Problem(409, "asleep", "No server is up.", "Start one with `bridle up`.")
+    return TicketView(url=login_url(house.url, house.tickets.make(request.user.name)))
+
+
+@get("/login", opt=takes(), include_in_schema=False)
+async def log_in(house: TheHouse, request: HttpRequest, ticket: FromQuery[str]) -> Redirect:
+    """Turn a ticket into a cookie, and leave it out of the address from there on."""
+    await check_peer(peer_in(request.scope), house.supervisor, "whoever has a ticket")
+    name = house.tickets.take(ticket)
+    if name is None:
+        raise Problem(
+            403,
+            "ticket_used",
+            "This address was used already, or is older than 10 minutes.",
+            "Run `bridle url` for a new one.",
+        )
+    _, text = await house.tokens.log_in(name)
+    return Redirect("/", status_code=303, cookies=[login_cookie(house.url, text)])
+
+
+@post("/logout", opt=takes("person", "reader"), include_in_schema=False)
+async def log_out(house: TheHouse, request: HttpRequest) -> Redirect:
+    """Forget the browser that asks. For one who came with a token nothing changes."""
+    found = next((one for one in house.tokens.list() if one.id == request.user.token), None)
+    if found and found.kind == "login":
+        await house.tokens.revoke(found)
+    return Redirect("/", status_code=303, cookies=[no_cookie(house.url)])
+
+
+@get("/", opt=takes(), include_in_schema=False, media_type=MediaType.HTML)
+async def front_page(house: TheHouse, request: HttpRequest) -> Response[str]:
+    """A page that says where things are."""
+    caller = caller_of(request)
+    is_known = caller is not None and caller.role != "agent"
+    return Response(
+        page_for(caller, house.url) if caller and is_known else page_for_nobody(),
+        status_code=200 if is_known else 401,
+        headers={"content-security-policy": PAGE_POLICY},
+        media_type=MediaType.HTML,
+    )
+
+
+def _view(token: Token) -> TokenView:
+    return TokenView(**{name: getattr(token, name) for name in TokenView.__struct_fields__})
+
+
+HANDLERS = [me, list_tokens, create_token, delete_token, create_ticket]
+ROOT_HANDLERS = [log_in, log_out, front_page]

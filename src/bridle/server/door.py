@@ -1,0 +1,198 @@
+"""The outermost of the server: who comes in, and as whom.
+
+Owns the order in which a request is looked at: the name by which we are called, the page that asks,
+who it says that it is (a token, then a cookie, then the socket that it came by), and whether the
+process behind it is an agent's. Then the application gets it, with the caller in its scope. What is
+answered goes out with headers that keep browsers strict.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from litestar import Litestar
+from litestar.enums import ScopeType
+from litestar.types import Message, Receive, Scope, Send
+
+from ..supervisor import Supervisor
+from .access import Caller
+from .guards import Names, check_forgery, header
+from .house import House
+from .login import cookie_name
+from .peers import Clear, OfAgent, Peer, SocketPeer, Standing, UnknownPeer, Untold
+from .problems import MEDIA_TYPE, Problem
+from .protocol import PEER
+from .token_file import login_name
+
+#: A page may do nothing that is not said here; ours that want more say so themselves.
+CONTENT_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+HEADERS = {
+    b"cache-control": b"no-store",
+    b"content-security-policy": CONTENT_POLICY.encode(),
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"referrer-policy": b"no-referrer",
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+}
+
+_log = logging.getLogger(__name__)
+
+
+class Door:
+    """An ASGI application around another one."""
+
+    def __init__(self, app: Litestar, house: House, names: Names, body_seconds: float) -> None:
+        self._app = app
+        self._house = house
+        self._names = names
+        self._body_seconds = body_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != ScopeType.HTTP:
+            raise RuntimeError(f"there is nothing here for {scope['type']}")
+        safe_send = _with_headers(send)
+        try:
+            caller = await self._admitted(scope)
+        except Problem as problem:
+            await _refuse(problem, safe_send)
+            return
+        if caller:
+            scope["user"] = caller
+        await self._app(scope, _Body(receive, self._body_seconds), safe_send)
+
+    async def _admitted(self, scope: Scope) -> Caller | None:
+        peer = peer_in(scope)
+        host = self._names.check_host(scope, is_local=peer.is_local)
+        self._names.check_origin(scope, host)
+        caller = self._caller(scope, peer)
+        if caller and caller.role != "agent":
+            await check_peer(peer, self._house.supervisor, caller.name)
+        return caller
+
+    def _caller(self, scope: Scope, peer: Peer) -> Caller | None:
+        """Who they are by what they show; not yet whether that is theirs to show."""
+        shown = header(scope, b"authorization")
+        if shown is not None:
+            return self._bearer(shown)
+        if isinstance(peer, SocketPeer):
+            return Caller(role="person", name=login_name(peer.uid), via="terminal")
+        tokens, name = self._house.tokens, cookie_name(self._house.url)
+        # Another server on this host may have set one of the same name: ours is the one we know.
+        found = next(
+            filter(None, (tokens.find(one, "login") for one in _cookies(scope, name))), None
+        )
+        if found is None:
+            return None
+        check_forgery(scope)
+        return found.caller("web")
+
+    def _bearer(self, shown: str) -> Caller:
+        scheme, _, text = shown.partition(" ")
+        found = self._house.tokens.find(text.strip(), "token")
+        if scheme.lower() == "bearer" and found:
+            return found.caller("api")
+        raise Problem(
+            401,
+            "unauthorized",
+            "This token is not known here.",
+            "The person's is in the file `token` of Bridle's home; others are made with POST"
+            " /api/v1/tokens.",
+            headers={"www-authenticate": "Bearer"},
+        )
+
+
+def peer_in(scope: Any) -> Peer:
+    """Who is at the other end; where nobody has looked, nothing is known of them."""
+    peer: Peer = scope.get("state", {}).get(PEER) or UnknownPeer()
+    return peer
+
+
+async def check_peer(peer: Peer, supervisor: Supervisor, name: str) -> None:
+    """Nobody who is below an agent comes in as somebody else, whatever they have in hand."""
+    standing: Standing = await peer.standing()
+    match standing:
+        case Clear():
+            return
+        case OfAgent(launch):
+            found = supervisor.list(lambda one: one.launch is not None and one.launch.id == launch)
+            session = found[0].id if found else ""
+            who = f"session {session}" if session else f"launch {launch}, which is not of this home"
+            _log.warning("a process of an agent (%s) came as %s, and was refused", who, name)
+            raise Problem(
+                403,
+                "agent_peer",
+                f"You are a process of an agent ({who}): a person's rights are not for you.",
+                "Ask the person who runs the agent. Agents have tokens of their own.",
+                {"session": session},
+            )
+        case Untold(why):
+            _log.warning("a caller came as %s and was refused: %s", name, why)
+            raise Problem(
+                403,
+                "unknown_peer",
+                f"It can't be told whether you are a process of an agent: {why}.",
+                "Connect again, and keep the connection open until the answer is there.",
+            )
+
+
+class _Body:
+    """What a client sends, for no longer than it may take to send it."""
+
+    def __init__(self, receive: Receive, seconds: float) -> None:
+        self._receive = receive
+        self._end = asyncio.get_running_loop().time() + seconds
+        self._is_whole = False
+
+    async def __call__(self) -> Any:
+        if self._is_whole:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._end):
+                message = await self._receive()
+        except TimeoutError:
+            raise Problem(
+                408,
+                "too_slow",
+                "The body did not come in its time.",
+                "Send it faster.",
+                headers={"connection": "close"},
+            ) from None
+        self._is_whole = not message.get("more_body", False)
+        return message
+
+
+def _cookies(scope: Scope, name: str) -> Iterator[str]:
+    """All that are called so; other cookies of this host may look like anything."""
+    for key, value in scope["headers"]:
+        if key == b"cookie":
+            for one in value.decode("latin-1").split(";"):
+                called, _, text = one.strip().partition("=")
+                if called == name:
+                    yield text
+
+
+def _with_headers(send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = list(message.get("headers", ()))
+            there = {name.lower() for name, _ in headers}
+            headers += [one for one in HEADERS.items() if one[0] not in there]
+            message["headers"] = headers
+        await send(message)
+
+    return sent
+
+
+async def _refuse(problem: Problem, send: Send) -> None:
+    body = problem.body
+    headers = [(name.encode(), value.encode()) for name, value in problem.headers.items()]
+    headers += [
+        (b"content-type", MEDIA_TYPE.encode()),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -1,0 +1,206 @@
+"""Who sits at the other end of a connection: whether it is a process of an agent.
+
+An agent can read what its user can, a person's token too. But it can't choose its ancestors: every
+process that it starts is below its shim, and most carry the marker of its launch. So one who comes
+as a person is looked at as a process first. Owns that look; the `door` refuses.
+
+What can't be told is told so (`Untold`), and is refused as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import struct
+import sys
+from select import POLLIN, poll
+from typing import Protocol, TypeAlias
+
+from msgspec import Struct
+
+from ..process.arguments import MARKER
+from ..process.census import Seen, see
+from .owners import End, Held, Hidden, Nowhere, Owner, is_here, owner_of
+
+#: How long to wait before a process that was just becoming another is looked at again.
+PAUSES = (0.0, 0.001, 0.005, 0.02, 0.05)
+
+_SO_PEERPIDFD = 77
+_SOL_LOCAL, _LOCAL_PEERCRED, _LOCAL_PEERPID = 0, 1, 2
+
+
+class Clear(Struct, frozen=True):
+    """It is no agent's, or it is on another machine."""
+
+
+class OfAgent(Struct, frozen=True):
+    """It descends from an agent, or is one: by its launch."""
+
+    launch: str
+
+
+class Untold(Struct, frozen=True):
+    """Nobody can say."""
+
+    why: str
+
+
+Standing: TypeAlias = Clear | OfAgent | Untold
+
+
+class Peer(Protocol):
+    """The other end of one connection."""
+
+    #: Whether it came over the socket in the home, and so has its owner's rights.
+    is_local: bool
+
+    async def standing(self) -> Standing: ...
+
+
+class SocketPeer:
+    """Over the unix socket: the process that connected, as the kernel knows it.
+
+    Looked at for each request, which takes some 0.2 ms.
+    """
+
+    is_local = True
+
+    def __init__(self, process: Seen | None, uid: int) -> None:
+        self._process = process
+        self.uid = uid
+
+    async def standing(self) -> Standing:
+        if self.uid not in (os.geteuid(), 0):
+            return Untold(f"it belongs to another user ({self.uid})")
+        if self._process is None or not self._process.is_alive():
+            return Untold("the process that connected has ended")
+        return await standing_of(self._process.pid)
+
+
+class TcpPeer:
+    """Over TCP: whoever of this machine holds the other end; others are on another machine.
+
+    Looked at once: a connection is not handed to an agent by one who is none.
+    """
+
+    is_local = False
+
+    def __init__(self, client: End, server: End) -> None:
+        self._client = client
+        self._server = server
+        self._is_clear = False
+
+    async def standing(self) -> Standing:
+        if self._is_clear:
+            return Clear()
+        if not is_here(self._client[0]):
+            found: Standing = Clear()
+        else:
+            found = await _standing_of(
+                await asyncio.to_thread(owner_of, self._client, self._server)
+            )
+        self._is_clear = isinstance(found, Clear)
+        return found
+
+
+class UnknownPeer:
+    """A connection of which the system tells nothing."""
+
+    is_local = False
+
+    async def standing(self) -> Standing:
+        return Untold("the system does not tell who it is")
+
+
+def peer_of(connection: socket.socket) -> Peer:
+    """Who has just connected. To be asked at once: a number is used again when its process ends."""
+    if connection.family == socket.AF_UNIX:
+        try:
+            return _local_peer(connection)
+        except (OSError, struct.error):
+            return UnknownPeer()
+    try:
+        client, server = connection.getpeername()[:2], connection.getsockname()[:2]
+    except OSError:  # it has gone already
+        return UnknownPeer()
+    return TcpPeer(client, server)
+
+
+def _local_peer(connection: socket.socket) -> SocketPeer:
+    if sys.platform != "linux":
+        # struct xucred: a version, then the user.
+        uid = struct.unpack("II", connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, 8))[1]
+        pid = connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERPID)
+        return SocketPeer(see(pid), uid)
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, uid, _ = struct.unpack("3i", raw)
+    process = see(pid) if pid > 0 else None
+    return SocketPeer(process if process and _is_the_same(connection) else None, uid)
+
+
+def _is_the_same(connection: socket.socket) -> bool:
+    """Whether the one that connected is alive, so that its number is no other's yet."""
+    try:
+        pidfd = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
+    except OSError as error:
+        # Before Linux 6.5 nobody can say; to be another's, all numbers had to be used up by now.
+        return error.errno == errno.ENOPROTOOPT
+    try:
+        ended = poll()
+        ended.register(pidfd, POLLIN)
+        return not ended.poll(0)
+    finally:
+        os.close(pidfd)
+
+
+async def _standing_of(owner: Owner) -> Standing:
+    match owner:
+        case Held(pid):
+            return await standing_of(pid)
+        case Nowhere():
+            return Untold("no process of this machine has its connection")
+        case Hidden(pids):
+            for pid in pids:
+                if isinstance(await standing_of(pid), OfAgent):
+                    return Untold("an agent's process does not show its connections")
+            return Clear()
+
+
+async def standing_of(pid: int) -> Standing:
+    """Whether this process, or any above it, is an agent's."""
+    for pause in PAUSES:
+        await asyncio.sleep(pause)
+        found = _looked_up(pid)
+        if found is not None:
+            return found
+    return Untold(f"process {pid} changes all the time")
+
+
+def _looked_up(pid: int) -> Standing | None:
+    """From the process to the first of all, or to ourselves; None if they changed meanwhile."""
+    own = own_launches()
+    process = see(pid, marks=True)
+    if process is None:
+        return Untold(f"process {pid} has ended")
+    while True:
+        if process.launches is None:
+            return None
+        launches = [launch for launch in process.launches if launch not in own]
+        if launches:
+            return OfAgent(launches[-1])
+        if process.pid == os.getpid() or process.parent == 0:
+            return Clear()
+        parent = see(process.parent, marks=True)
+        # One that is younger than its child has only the number of its parent.
+        if parent is None or parent.born > process.born:
+            return None
+        process = parent
+
+
+def own_launches() -> frozenset[str]:
+    """Of the agent that we ourselves were started by, if we were: what it starts beside us is as
+    much its as we are."""
+    mark = os.environ.get(MARKER, "")
+    return frozenset(mark.split("/")) if mark else frozenset()
