@@ -6,6 +6,7 @@ import pytest
 
 from bridle.errors import InvalidRule
 from bridle.policy import Call, InForce, Policy
+from bridle.policy.rules import parse_rule
 
 from .grounds import GROUND, bash, told
 
@@ -131,3 +132,20 @@ def test_a_policy_does_not_change_when_another_is_made_of_it() -> None:
     policy.with_rules(*Policy(deny=["Bash"]).rules)
     policy.without(policy.rules[0])
     assert policy.digest == before
+
+
+def test_another_policy_keeps_what_takes_rights_away_and_guards_its_own_files() -> None:
+    force = InForce(Policy(), GROUND)
+    force.add_rules([parse_rule("Bash(rm:*)", "deny", "folder"), parse_rule("Bash(ls)", "allow")])
+    force.apply(Policy("autonomous", files=["/etc/team.toml"]))
+    assert told(force.judge(bash("rm x"))) == "deny"
+    assert [rule.text for rule in force.policy.rules] == ["Bash(rm:*)"]
+    assert force.ground.guarded == ("/etc/team.toml",)
+
+
+def test_a_mode_that_was_chosen_under_another_policy_is_not_gone_on_with() -> None:
+    force = InForce(Policy("read-only"), GROUND)
+    force.go_on("autonomous", [], Policy("ask").digest)
+    assert force.policy.preset == "read-only"
+    force.go_on("plan", [], Policy("read-only").digest)
+    assert force.policy.preset == "plan"

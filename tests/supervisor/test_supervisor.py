@@ -11,6 +11,7 @@ import pytest
 from bridle.approvals import Approve, Reject
 from bridle.errors import InvalidLaunch, NameTaken, NotPossible, UnknownSession
 from bridle.policy import Policy
+from bridle.supervisor import SessionRecord
 from bridle.supervisor.states import TRANSITIONS
 from bridle.views import stream
 
@@ -237,6 +238,7 @@ async def test_a_watch_shows_what_is_there_and_then_each_change(home: Home) -> N
 
         async def look() -> None:
             async for record in supervisor.watch():
+                assert isinstance(record, SessionRecord)
                 seen.setdefault(record.name, []).append(record.state)
                 if record.name == "new" and record.turns == 1:
                     return

@@ -6,7 +6,7 @@ Owns the texts, by digest, and the events that apply them; does not read files a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -35,10 +35,13 @@ class StoredPolicy(Struct, frozen=True):
 
 
 class PolicyApplied(Struct, frozen=True):
+    """`files` are those that it was read from, and that the agent must not change."""
+
     digest: str
     source: str
     by: Person
     at: float
+    files: tuple[str, ...] = ()
 
 
 _APPLIED = msgspec.json.Decoder(PolicyApplied)
@@ -64,7 +67,9 @@ class Policies:
             fold=_fold,
         )
 
-    async def apply(self, session: str, text: str, *, source: str, by: Person) -> PolicyApplied:
+    async def apply(
+        self, session: str, text: str, *, source: str, by: Person, files: Sequence[str] = ()
+    ) -> PolicyApplied:
         """From now on the session is under this text. The text is kept before it is referred to."""
         only_a_person(by, f"under which policy session {session} is")
         digest, now = policy_digest(text), self._now()
@@ -72,7 +77,7 @@ class Policies:
             await self._texts.create(digest, StoredPolicy(text, source, by, now), Durability.POWER)
         except WrongRevision:
             await self.text(digest)  # it is there, and what it should be
-        applied = PolicyApplied(digest, source, by, now)
+        applied = PolicyApplied(digest, source, by, now, tuple(files))
         event = sealed(POLICY_APPLIED, applied, now)
         await asyncio.shield(self._owners.of(session).append([event], Durability.POWER))
         return applied

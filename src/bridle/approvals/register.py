@@ -64,7 +64,11 @@ class Register:
         pending = self.pending[approval.id] = Pending(approval)
         pending.approval = approval
         pending.stored.set_result(None)
-        self._watch_time(pending)
+
+    def watch_times(self) -> None:
+        """From now on, what was found expires when its time is up."""
+        for pending in self.pending.values():
+            self._watch_time(pending)
 
     def visible(self) -> Iterator[Approval]:
         stored = (pending.approval for pending in self.pending.values() if pending.is_visible)

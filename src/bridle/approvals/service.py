@@ -13,6 +13,7 @@ from hashlib import sha256
 
 import msgspec
 
+from ..errors import Asleep
 from ..ids import new_token
 from ..journal import Journal, NewEvent
 from ..journal.owner import Owners
@@ -56,17 +57,19 @@ async def open_approvals(
     owners: Owners | None = None,
     check: RuleCheck | None = is_rule,
     expires_in: float | None = None,
+    is_asleep: bool = False,
 ) -> AsyncIterator[Approvals]:
     """The approvals of a journal, with those that were pending when it was last closed.
 
     `check` raises for what is no rule; with None nothing can be remembered. `owners` are those
     through which others write to the sessions' streams. `expires_in` are seconds; None is never.
+    If they are asleep, they can be looked at, and nothing becomes of them.
     """
     approvals = Approvals(
         journal, clock or SystemClock(), owners or Owners(journal.log), check, expires_in
     )
     try:
-        await approvals.start()
+        await (approvals.look() if is_asleep else approvals.start())
         yield approvals
     finally:
         await approvals.aclose()
@@ -94,11 +97,19 @@ class Approvals:
         self._shelf = Shelf(journal, self.remembered.keep)
         self._register = Register(owners, self._shelf, self.remembered, clock)
         self._is_closed = False
+        self._is_asleep = False
+
+    async def look(self) -> None:
+        """Find what is not finished, and let it be."""
+        self._is_asleep = True
+        for approval in await self._shelf.load():
+            self._register.found(approval)
 
     async def start(self) -> None:
         """Find what is not finished, as the log has it. What came due meanwhile has expired."""
         for approval in await self._shelf.load():
             self._register.found(approval)
+        self._register.watch_times()
         pending = self._register.pending.values()
         due = [asyncio.shield(p.over) for p in pending if self._register.is_due(p)]
         await asyncio.gather(*due)
@@ -332,6 +343,8 @@ class Approvals:
         return whole
 
     def _check_open(self) -> None:
+        if self._is_asleep:
+            raise Asleep
         if self._is_closed:
             raise ApprovalsClosed("the approvals are closed")
 

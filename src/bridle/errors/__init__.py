@@ -53,7 +53,8 @@
     │   ├── InvalidLimit               a limit that can't be
     │   ├── MissingVariables           values that were given by hand are needed again
     │   ├── ForeignInput               somebody else has written to an agent's input
-    │   └── HomeInUse                  another process looks after these sessions
+    │   ├── HomeInUse                  another process looks after these sessions
+    │   └── Asleep                     nobody does: they can only be looked at
     ├── ApprovalError                  its branch is in `bridle.approvals.errors`
     └── KitError                       the testing kit was given something it can't work with
         ├── InvalidScript              a scenario, model script or recording with a mistake in it
@@ -117,6 +118,7 @@ from .session import (
     UnreadableAnswer,
 )
 from .supervisor import (
+    Asleep,
     BudgetTooSmall,
     ForeignInput,
     HomeInUse,
@@ -132,6 +134,7 @@ from .supervisor import (
 __all__ = [
     "AlreadyAnswered",
     "AlreadyWithdrawn",
+    "Asleep",
     "BlobLost",
     "BridleError",
     "BudgetTooSmall",

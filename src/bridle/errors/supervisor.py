@@ -82,6 +82,13 @@ class HomeInUse(SupervisorError):
         self.pid = pid
 
 
+class Asleep(SupervisorError):
+    """Nobody looks after the agents of this home now: what is stored can be read, and no more."""
+
+    def __init__(self) -> None:
+        super().__init__("no server is up: start one with `bridle up`")
+
+
 class MissingVariables(SupervisorError):
     """Variables of a launch that can't be found. `names` has the reason of each."""
 

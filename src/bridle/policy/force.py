@@ -25,6 +25,13 @@ class InForce:
         self._policy = policy
         self._ground = ground
         self._judge = policy.on(ground)
+        #: What was added since that takes rights away.
+        self._added: tuple[Rule, ...] = ()
+
+    @property
+    def base(self) -> Policy:
+        """The one that was applied, without what came to it since."""
+        return self._base
 
     @property
     def policy(self) -> Policy:
@@ -63,7 +70,9 @@ class InForce:
             self._put(self._policy.with_preset(wanted))
 
     def add_rules(self, rules: Iterable[Rule]) -> None:
-        """Have these, too."""
+        """Have these, too. Those that take rights away stay under another policy."""
+        rules = tuple(rules)
+        self._added += tuple(rule for rule in rules if rule.behavior != "allow")
         self._put(self._policy.with_rules(*rules))
 
     def add_folders(self, folders: Iterable[str]) -> None:
@@ -72,17 +81,21 @@ class InForce:
         self._ground = msgspec.structs.replace(self._ground, also=also)
         self._put(self._policy)
 
-    def go_on(self, preset: Preset, folders: Iterable[str]) -> None:
-        """As it was before a restart: what people have chosen since its start still holds."""
+    def go_on(self, preset: Preset, folders: Iterable[str], under: str) -> None:
+        """As it was before a restart: what people have chosen since its start still holds, if that
+        was `under` the policy with this digest. (Who does not know says ""; so it was once.)"""
         self._ground = msgspec.structs.replace(self._ground, also=tuple(folders))
-        self._put(self._policy.with_preset(preset))
+        is_same = under in ("", self._base.digest)
+        self._put(self._policy.with_preset(preset) if is_same else self._policy)
 
     def apply(self, policy: Policy) -> None:
-        """Another policy, from now on. What was remembered is kept."""
+        """Another policy, from now on; its files are guarded. What was remembered is kept, and what
+        was added to take rights away; the mode that was chosen is not."""
         rules = self._policy.rules
         remembered = [rule for rule in rules if rule.source.startswith(REMEMBERED)]
+        self._ground = msgspec.structs.replace(self._ground, guarded=policy.files)
+        self._put(policy.with_rules(*self._added, *remembered))
         self._base = policy
-        self._put(policy.with_rules(*remembered))
 
     def _put(self, policy: Policy) -> None:
         self._judge = policy.on(self._ground)  # first: what fails changes nothing

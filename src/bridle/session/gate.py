@@ -84,6 +84,7 @@ class SavedGate(Struct):
 
     preset: Preset
     folders: tuple[str, ...]
+    under: str = ""
 
 
 class Gate:
@@ -120,10 +121,11 @@ class Gate:
         return not self._seen
 
     def save(self) -> SavedGate:
-        return SavedGate(self.policy.policy.preset, self.policy.ground.also)
+        force = self.policy
+        return SavedGate(force.policy.preset, force.ground.also, force.base.digest)
 
     def restore(self, saved: SavedGate) -> None:
-        self.policy.go_on(saved.preset, saved.folders)
+        self.policy.go_on(saved.preset, saved.folders, saved.under)
 
     def recall(self, request: InboundRequest, line: bytes) -> None:
         """What an earlier controller answered: what it decided about a call holds on."""

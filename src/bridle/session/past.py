@@ -78,6 +78,11 @@ class Past:
         elif isinstance(found, SetPermissionMode) and self._gate:
             self._gate.policy.tighten(found.mode)
 
+    def policy_applied(self) -> None:
+        """Somebody put it under another policy here: what was chosen before holds no more."""
+        if self._gate:
+            self._gate.policy.apply(self._gate.policy.base)
+
     def began(self, request_id: str) -> None:
         self.begun.add(request_id)
 

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from .lineage import LineageLimits
     from .opening import default_home, open_supervisor
     from .record import Launch, SessionRecord
+    from .sessions import Forgotten
     from .states import Outcome
     from .supervisor import Recovered, Supervisor
 
 #: Where each name comes from: nothing is loaded before it is used.
 _HOMES = {
+    "Forgotten": "sessions",
     "FromEnvironment": "environment",
     "FromFile": "environment",
     "Launch": "record",
@@ -36,6 +38,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Forgotten",
     "FromEnvironment",
     "FromFile",
     "Launch",

@@ -18,6 +18,7 @@ import msgspec
 from ..errors import BridleError, LaunchFailed, words_of
 from ..ids import new_token
 from ..journal.events import MAX_BODY
+from ..policy.policy import Policy
 from ..process.detached import DetachedProcess
 from ..process.spec import LaunchSpec
 from ..process.transport import Stopped
@@ -50,6 +51,8 @@ class Charge:
         self.record = record
         self.pen = Pen(means.owners.of(record.id))
         self.agent: Agent | None = None
+        #: The policy that somebody has put it under since we look after it.
+        self._under: Policy | None = None
         #: The state that was last written down.
         self.published = record.published
         self._work: asyncio.Task[None] | None = None
@@ -140,10 +143,22 @@ class Charge:
             await self._not_started(launch, error)
             return
         # From here on it can be stopped, whether or not anything can be written down.
-        agent = self.agent = Agent(made, process, self.pen, self._over)
-        self._is_made.set()
+        agent = self._look_after(Agent(made, process, self.pen, self._over))
         self.write(stream.STARTED, started(launch, shim, self._means.now(), process.version))
         await self._meet(agent)
+
+    def _look_after(self, agent: Agent) -> Agent:
+        self.agent = agent
+        if self._under:  # perhaps since it was made, of the policy before
+            self.put_under(self._under)
+        self._is_made.set()
+        return agent
+
+    def put_under(self, policy: Policy) -> None:
+        """Judge it by this policy from now on, and all later runs of it."""
+        self._under = policy
+        if self.agent and self.agent.session.policy:
+            self.agent.session.policy.apply(policy)
 
     @property
     def _secrets(self) -> dict[str, str]:
@@ -191,8 +206,7 @@ class Charge:
             return
         if taken is None:
             return
-        self.agent = taken.agent
-        self._is_made.set()
+        self._look_after(taken.agent)
         is_to_stop = self.record.facts.is_stop_asked or self.is_to_stop
         try:
             await taken.go_on(is_to_stop=is_to_stop)

@@ -122,7 +122,8 @@ def _rule_added(record: SessionRecord, _: Entry) -> None:
 
 
 def _policy_applied(record: SessionRecord, entry: Entry) -> None:
-    record.policy = lines.policy_in(entry)
+    applied = lines.policy_in(entry)
+    record.policy, record.guarded = applied.digest, applied.files
 
 
 # --- launches

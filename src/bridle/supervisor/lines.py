@@ -81,16 +81,18 @@ def approval_in(entry: Entry) -> str:
     return "" if entry.is_cut else _decode_approval(entry.body).id
 
 
-class _Policy(Struct):
+class Applied(Struct):
+    """A policy: its digest, and the files that it was read from."""
+
     digest: str
+    files: tuple[str, ...] = ()
 
 
-_decode_policy = msgspec.json.Decoder(_Policy).decode
+_decode_policy = msgspec.json.Decoder(Applied).decode
 
 
-def policy_in(entry: Entry) -> str:
-    """The digest of a policy that was applied."""
-    return _decode_policy(entry.body).digest
+def policy_in(entry: Entry) -> Applied:
+    return _decode_policy(entry.body)
 
 
 # --- messages, each with what is wanted of it

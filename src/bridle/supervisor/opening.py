@@ -43,19 +43,25 @@ async def open_supervisor(
     environ: Mapping[str, str] | None = None,
     addresses: tuple[str, ...] = (),
     now: Callable[[], float] = time.time,
+    is_asleep: bool = False,
 ) -> AsyncIterator[Supervisor]:
     """Look after the agents of a home. Those that run are found again, and run on afterwards.
 
     At most `size` run at a time. `hooks` and `tools` give each session its own: the same ones after
     a restart. Below `free_bytes` on the disk agents are paused. A person is asked before an agent
     speaks to one of the `addresses`, which are our own. HomeInUse if another has the home.
+
+    One that is asleep only reads what is stored: nothing is taken up, started, or written to the
+    sessions' streams, and what would need that raises Asleep.
     """
     folder = Path(home) if home is not None else default_home()
     async with _opened(folder) as journal:
         owners = Owners(journal.log)
         (folder / "spool").mkdir(mode=0o700, exist_ok=True)
         async with (
-            open_approvals(journal, owners=owners, expires_in=expires_in) as approvals,
+            open_approvals(
+                journal, owners=owners, expires_in=expires_in, is_asleep=is_asleep
+            ) as approvals,
             _wakes(folder / "spool") as wakes,
         ):
             means = Means(folder, journal, owners, approvals, wakes, now, addresses)
@@ -65,7 +71,7 @@ async def open_supervisor(
             means.environ = dict(environ) if environ is not None else means.environ
             supervisor = Supervisor(means, size, lineage or LineageLimits(), free_bytes)
             try:
-                await supervisor.open()
+                await (supervisor.look() if is_asleep else supervisor.open())
                 yield supervisor
             finally:
                 await supervisor.aclose()

@@ -11,6 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
 import msgspec
+from msgspec import Struct
 
 from ..approvals import events as approvals
 from ..approvals.policies import SESSION_POLICY
@@ -40,6 +41,12 @@ Told = Callable[[Charge, Sequence[Entry]], None]
 _log = logging.getLogger(__name__)
 
 
+class Forgotten(Struct, frozen=True):
+    """A session that was deleted."""
+
+    id: str
+
+
 class Sessions:
     """`told` hears of every charge whose stream has grown, with what it has grown by; `changed` of
     one whose process has come or gone."""
@@ -54,6 +61,8 @@ class Sessions:
         self._following: asyncio.Task[None] | None = None
         self._keeping: dict[str, asyncio.Task[None]] = {}
         self._kept: dict[str, int] = {}
+        #: What an earlier supervisor was deleting when it ended.
+        self._half_deleted: set[str] = set()
         self._watchers: set[_Watcher] = set()
         self._waiters: list[_Waiter] = []
 
@@ -74,8 +83,9 @@ class Sessions:
         return charge
 
     def check_name(self, name: str) -> None:
-        if name in self._names:
-            raise NameTaken(name, self._names[name])
+        """Neither a name nor an id of another one."""
+        if name in self._names or name in self._charges:
+            raise NameTaken(name, self._names.get(name, name))
 
     # --- from the start to the end
 
@@ -84,8 +94,7 @@ class Sessions:
         kept = await self._means.journal.records.list(BUCKET)
         records = {one.key: record for one in kept if (record := _restored(one.value))}
         streams = await self._means.journal.log.streams()
-        for session in {one.key for one in kept} - {info.name for info in streams}:
-            await self._forget(session)  # it was being deleted
+        self._half_deleted = {one.key for one in kept} - {info.name for info in streams}
         for info in streams:
             if info.name == stream.SUPERVISOR:
                 continue
@@ -94,10 +103,15 @@ class Sessions:
                 record = await self._caught_up(info.name, record)
             if record.is_created:
                 self.add(record)
+
+    async def tidy(self) -> None:
+        """Finish what a supervisor that was killed could not."""
+        while self._half_deleted:
+            await self._forget(self._half_deleted.pop())
         self._sweep()
 
     def _sweep(self) -> None:
-        """Remove what a supervisor that was killed could not: all but the spools of processes."""
+        """Remove all but the spools of processes."""
         live = {
             charge.record.launch.id
             for charge in self
@@ -155,6 +169,8 @@ class Sessions:
         for waiter in self._waiters:
             if waiter.charge is charge:
                 waiter.fail(UnknownSession(charge.id))
+        for watcher in self._watchers:
+            watcher.tell(charge.id)
         await charge.leave()
         log = self._means.journal.log
         await log.delete(charge.id, (await log.info(charge.id)).last_seq)
@@ -217,16 +233,16 @@ class Sessions:
 
     # --- who wants to know
 
-    async def watch(self) -> AsyncIterator[SessionRecord]:
-        """Each session as it is, then each again when it has changed. A record is a copy; who is
-        slow gets the latest of each."""
+    async def watch(self) -> AsyncIterator[SessionRecord | Forgotten]:
+        """Each session as it is, then each again when it has changed, or was deleted. A record is a
+        copy; who is slow gets the latest of each."""
         watcher = _Watcher(self._charges)
         self._watchers.add(watcher)
         try:
             while True:
                 for session in await watcher.changed():
-                    if session in self._charges:
-                        yield copy(self._charges[session].record)
+                    charge = self._charges.get(session)
+                    yield copy(charge.record) if charge else Forgotten(session)
                 if watcher.is_closed:
                     return
         finally:

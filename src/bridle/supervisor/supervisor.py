@@ -10,42 +10,37 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
-from msgspec import Raw, Struct
-from msgspec.structs import replace
+from msgspec import Struct
 
 from ..approvals import Approvals, Person
-from ..errors import InvalidLaunch, JournalUnwritable, NotPossible
-from ..ids import new_uuid
+from ..errors import Asleep, JournalUnwritable, NotPossible
 from ..journal import Journal
-from ..journal.events import MAX_BODY
+from ..process.stop import uncancelled
 from ..process.transport import Stopped
 from ..protocol.answers import Interrupted
-from ..protocol.blocks import KnownBlock
-from ..protocol.outbound import prompt_line
 from ..session.session import Session
 from ..views import stream
 from ..views.stream import Limits, OrphanRule, PauseCause
-from .births import PolicyGiven, forked, settled, wished
+from .births import Births, Wish
 from .charge import Charge
 from .environment import Value, resolve
 from .fleet import Fleet
 from .guards import Guards
-from .lineage import LineageLimits, lineage_below, orphans_of
+from .lineage import LineageLimits, orphans_of
 from .means import Means
 from .notes import note
 from .pen import Pen
+from .policies import PolicyGiven, put_under
+from .prompts import Said, prompted
 from .record import SessionRecord
-from .sessions import Sessions, copy
+from .sessions import Forgotten, Sessions, copy
 from .signs import Well, sign_in, tells_more
 from .states import Operation, check_possible
 
 #: How long a start waits for each agent that it takes up.
 BEGIN_SECONDS = 5.0
-
-#: What an agent can be told: text, or blocks with texts among them.
-Said: TypeAlias = str | Sequence[KnownBlock | str]
 
 
 class Recovered(Struct, frozen=True):
@@ -68,8 +63,11 @@ class Supervisor:
         self._guards = Guards(means, self._sessions, lineage, free_bytes, self._pump)
         self._fleet = Fleet(self._sessions, size, means.now, self._released, self._guards.has_room)
         self._pen = Pen(means.owners.of(stream.SUPERVISOR))
-        #: One is born after the other: names and limits are checked against all who are there.
-        self._births = asyncio.Lock()
+        self._births = Births(means, self._sessions, self._guards)
+        #: One change of a policy at a time: who waits for theirs must see it.
+        self._changing = asyncio.Lock()
+        #: Whether nobody looks after the agents: then nothing is done, and nothing is written.
+        self.is_asleep = False
         self.recovered = Recovered()
 
     @property
@@ -92,6 +90,7 @@ class Supervisor:
     async def open(self) -> None:
         start = asyncio.get_running_loop().time()
         await self._sessions.load()
+        await self._sessions.tidy()
         for charge in self._sessions:
             self._guards.put(charge)
         found = [charge for charge in self._sessions if charge.record.facts.has_process]
@@ -110,6 +109,11 @@ class Supervisor:
             seconds=asyncio.get_running_loop().time() - start,
         )
         self._begin()
+
+    async def look(self) -> None:
+        """Only see what there is."""
+        self.is_asleep = True
+        await self._sessions.load()
 
     def _begin(self) -> None:
         found, now = self.recovered, self._means.now()
@@ -131,13 +135,15 @@ class Supervisor:
         """Let all go: agents run on, and a later supervisor takes them up."""
         self._fleet.close()
         self._guards.close()
-        self._pen.write([note(stream.CLOSED, stream.Released(at=self._means.now()))])
+        if not self.is_asleep:
+            self._pen.write([note(stream.CLOSED, stream.Released(at=self._means.now()))])
         await self._sessions.aclose()
         await self._pen.idle_or_stuck()
         self._pen.close()
 
     async def stop_all(self, by: str = "") -> None:
         """End every agent. Sessions that wait for a place go on waiting, until the next start."""
+        self._check_awake()
         self._fleet.close()
         live = [charge for charge in self._sessions if charge.is_at_work]
         await asyncio.gather(*(charge.stop(by, "all are stopped") for charge in live))
@@ -158,51 +164,30 @@ class Supervisor:
         orphans: OrphanRule = "stop",
         env: Mapping[str, Value] | None = None,
         start: bool = True,
+        id: str | None = None,  # noqa: A002 - it is the session's
         **launch: Any,
     ) -> SessionRecord:
         """A new session, which starts when there is room; with a prompt, it goes to work then.
 
-        Keywords not named here are fields of `LaunchSpec`: docs/sessions.md.
+        `id` is a uuid that the caller has made up, so that a retry can't make a second one: the
+        second is NameTaken. Keywords not named here are fields of `LaunchSpec`: docs/sessions.md.
         """
-        async with self._births:
-            self._sessions.check_name(name)
-            above = self._sessions.get(parent) if parent else None
-            limits = limits or Limits()
-            self._guards.check_birth(above, limits)
-            wish = wished(cwd, policy, env or {}, launch)
-            facts = await settled(self._means, wish, by)
-            created = replace(
-                facts,
-                name=name,
-                labels=dict(labels or {}),
-                parent=above.id if above else None,
-                lineage=lineage_below(above.id if above else None, self._guards.family),
-                limits=limits,
-                orphans=orphans,
-            )
-            return await self._born(created, prompt, by.name, start=start)
-
-    async def _born(
-        self,
-        created: stream.Created,
-        prompt: Said | None,
-        by: str,
-        *,
-        start: bool,
-        resume: str | None = None,
-    ) -> SessionRecord:
-        now = self._means.now()
-        events = [note(stream.CREATED, created)]
-        if len(events[0].body) > MAX_BODY:
-            raise InvalidLaunch("labels and options of a session may have 256 KB in all")
-        if prompt is not None:
-            events.append(note(stream.PROMPTED, _prompted(prompt, now, by)))
-        if start:
-            queued = stream.Queued(at=now, resume=resume, fork=resume is not None)
-            events.append(note(stream.QUEUED, queued))
-        charge = self._sessions.add(SessionRecord(id=created.id, name=created.name))
-        await charge.pen.stored(events)
-        return await self._sessions.wait(charge, lambda r: r.is_created and r.seq >= len(events))
+        self._check_awake()
+        wish = Wish(
+            cwd=cwd,
+            policy=policy,
+            env=env or {},
+            launch=launch,
+            id=id,
+            name=name,
+            labels=labels or {},
+            parent=parent,
+            limits=limits or Limits(),
+            orphans=orphans,
+            prompt=prompt,
+            start=start,
+        )
+        return await self._births.create(wish, by)
 
     async def fork(
         self,
@@ -211,26 +196,19 @@ class Supervisor:
         by: Person,
         prompt: Said | None = None,
         name: str = "",
+        id: str | None = None,  # noqa: A002 - it is the session's
     ) -> SessionRecord:
         """A new session that goes on, by itself, from what this one has said so far."""
-        charge = self._checked("fork", session)
-        async with self._births:
-            self._sessions.check_name(name)
-            was = charge.record
-            if was.claude_session_id is None:
-                raise NotPossible("fork", was.state, "nothing was said in it yet", was.id)
-            above = self._sessions.get(was.parent) if was.parent else None
-            self._guards.check_birth(above, was.limits)
-            created = replace(await forked(self._means, was, by), name=name)
-            resume = was.claude_session_id
-            return await self._born(created, prompt, by.name, start=True, resume=resume)
+        return await self._births.fork(self._checked("fork", session), by, prompt, name, id)
 
     # --- what is done with one
 
-    async def send(self, session: str, prompt: Said, *, by: str = "") -> str:
+    async def send(
+        self, session: str, prompt: Said, *, by: str = "", uuid: str | None = None
+    ) -> str:
         """Have the agent told this; gives the prompt's uuid once it is written down."""
         charge = self._checked("send", session)
-        body = _prompted(prompt, self._means.now(), by)
+        body = prompted(prompt, self._means.now(), by, uuid)
         if charge.pen.is_stuck:
             raise JournalUnwritable("the prompt was not taken: the log can't be written just now")
         await charge.store(stream.PROMPTED, body)
@@ -243,6 +221,7 @@ class Supervisor:
 
     def live(self, session: str) -> Session:
         """The session that runs, for all that can be asked of a CLI."""
+        self._check_awake()
         charge = self._sessions.get(session)
         if charge.agent is None:
             raise NotPossible("ask the CLI", charge.record.state, "resume it first", charge.id)
@@ -286,7 +265,7 @@ class Supervisor:
         charge.is_to_stop = False
         events = [note(stream.QUEUED, stream.Queued(at=now, resume=resume))]
         if prompt is not None:
-            events.insert(0, note(stream.PROMPTED, _prompted(prompt, now, "")))
+            events.insert(0, note(stream.PROMPTED, prompted(prompt, now, "")))
         await charge.pen.stored(events)
         return await self._sessions.wait(charge, lambda record: record.seq >= charge.pen.last_seq)
 
@@ -303,7 +282,18 @@ class Supervisor:
 
     async def set_limits(self, session: str, limits: Limits, *, by: str) -> None:
         """Other limits from now on; where it was paused by the old ones, it goes on."""
+        self._check_awake()
         await self._guards.set_limits(self._sessions.get(session), limits, by)
+
+    async def set_policy(self, session: str, policy: PolicyGiven, *, by: Person) -> SessionRecord:
+        """Another policy from now on, whether it runs or not. What people had remembered stays; the
+        mode that somebody chose when they approved a plan does not."""
+        self._check_awake()
+        charge = self._sessions.get(session)
+        async with self._changing:
+            # Once it is written down it must be in force, whoever is still there to be told.
+            digest = await uncancelled(put_under(self._means, charge, policy, by))
+            return await self._sessions.wait(charge, lambda record: record.policy == digest)
 
     async def delete(self, session: str) -> None:
         """Forget it, with all that was written down of it."""
@@ -314,6 +304,7 @@ class Supervisor:
 
     def logged_in(self) -> None:
         """Somebody has logged in, or the limit is lifted: all may go on."""
+        self._check_awake()
         self._fleet.release()
 
     # --- looking
@@ -327,8 +318,9 @@ class Supervisor:
         found = [copy(charge.record) for charge in self._sessions if where(charge.record)]
         return sorted(found, key=lambda record: (record.created_at, record.id))
 
-    def watch(self) -> AsyncIterator[SessionRecord]:
-        """Each session as it is, then each again when it has changed."""
+    def watch(self) -> AsyncIterator[SessionRecord | Forgotten]:
+        """Each session as it is, then each again when it has changed, or was deleted."""
+        self._check_awake()
         return self._sessions.watch()
 
     async def wait(
@@ -338,12 +330,18 @@ class Supervisor:
         timeout: float | None = None,
     ) -> SessionRecord:
         """Until its record is so."""
+        self._check_awake()
         async with asyncio.timeout(timeout):
             return await self._sessions.wait(self._sessions.get(session), until)
 
     # --- what changes
 
+    def _check_awake(self) -> None:
+        if self.is_asleep:
+            raise Asleep
+
     def _checked(self, operation: Operation, session: str) -> Charge:
+        self._check_awake()
         charge = self._sessions.get(session)
         check_possible(operation, charge.record.state, charge.id)
         return charge
@@ -388,9 +386,3 @@ class Supervisor:
     def _go_on(self, charge: Charge) -> None:
         if not self._fleet.held and not charge.record.facts.pauses and not charge.pausing:
             charge.deliver(one_by_one=self._guards.counts(charge))
-
-
-def _prompted(prompt: Said, now: float, by: str) -> stream.Prompted:
-    uuid = new_uuid()
-    line = prompt_line(prompt, uuid=uuid)
-    return stream.Prompted(uuid=uuid, line=Raw(line.rstrip(b"\n")), at=now, by=by)

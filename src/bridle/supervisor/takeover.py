@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 from msgspec import Struct
 
+from ..approvals.policies import POLICY_APPLIED
 from ..errors import BridleError, words_of
 from ..journal import Event
 from ..process.detached import DetachedProcess
@@ -149,32 +150,39 @@ class Replayed(Struct):
 
 
 async def replay(means: Means, session_id: str, saved: Saved, past: Past) -> Replayed:
-    """Tell a session its past: every line of the launch that is not in the saved state."""
+    """Tell a session its past: every line of the launch that is not in the saved state, and where
+    it was put under another policy."""
     done = Replayed([], is_ready=saved.session is not None)
     async for event in _events(means, session_id, saved.seq):
         if event.kind == stream.SAID and _TELLS_NOTHING(event.body):
             done.lines += 1
             continue
-        body = stream.body_of(entry(event) if event.blob is None else await _whole(means, event))
-        if getattr(body, "launch", None) != saved.launch:
+        if event.kind == POLICY_APPLIED:
+            past.policy_applied()
             continue
-        match body:
-            case stream.Line() if event.kind in HEARD:
-                _hear(past, bytes(body.line) or body.bytes)
-                done.lines += 1
-            case stream.Wrote(line=line):
-                written = bytes(line) + b"\n"
-                past.wrote(written)
-                done.written.append(written)
-            case stream.Begun(request_id=request_id):
-                past.began(request_id)
-            case stream.Ready():
-                done.is_ready = True
-            case stream.Resynced():
-                done.is_damaged = False
-            case stream.Line() if event.kind == stream.MALFORMED and is_torn(body.bytes):
-                done.is_damaged = True
+        body = stream.body_of(entry(event) if event.blob is None else await _whole(means, event))
+        if getattr(body, "launch", None) == saved.launch:
+            _recall(past, done, event.kind, body)
     return done
+
+
+def _recall(past: Past, done: Replayed, kind: str, body: Struct) -> None:
+    match body:
+        case stream.Line() if kind in HEARD:
+            _hear(past, bytes(body.line) or body.bytes)
+            done.lines += 1
+        case stream.Wrote(line=line):
+            written = bytes(line) + b"\n"
+            past.wrote(written)
+            done.written.append(written)
+        case stream.Begun(request_id=request_id):
+            past.began(request_id)
+        case stream.Ready():
+            done.is_ready = True
+        case stream.Resynced():
+            done.is_damaged = False
+        case stream.Line() if kind == stream.MALFORMED and is_torn(body.bytes):
+            done.is_damaged = True
 
 
 #: What the model says, line after line: most of a log, and nothing that a session must know of.

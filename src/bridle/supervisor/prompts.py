@@ -1,0 +1,34 @@
+"""What an agent is to be told, as it is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+from uuid import UUID
+
+from msgspec import Raw
+
+from ..errors import InvalidLaunch
+from ..ids import new_uuid
+from ..protocol.blocks import KnownBlock
+from ..protocol.outbound import prompt_line
+from ..views.stream import Prompted
+
+#: What an agent can be told: text, or blocks with texts among them.
+Said: TypeAlias = str | Sequence[KnownBlock | str]
+
+
+def prompted(prompt: Said, now: float, by: str, uuid: str | None = None) -> Prompted:
+    uuid = checked_uuid(uuid) if uuid else new_uuid()
+    line = prompt_line(prompt, uuid=uuid)
+    return Prompted(uuid=uuid, line=Raw(line.rstrip(b"\n")), at=now, by=by)
+
+
+def checked_uuid(given: str) -> str:
+    """A name that the caller has made up: of the same form as ours."""
+    try:
+        if str(UUID(given)) == given:
+            return given
+    except ValueError:
+        pass
+    raise InvalidLaunch(f"{given[:80]!r} is no uuid in lower case")

@@ -1,0 +1,95 @@
+"""Sessions and prompts whose names the caller has made up, and watching them go."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bridle.approvals import Policies
+from bridle.errors import InvalidLaunch, NameTaken
+from bridle.ids import new_uuid
+from bridle.supervisor import Forgotten, SessionRecord, Supervisor
+from bridle.views import stream
+
+from .homes import LIMIT, ME, TURN, Home, bodies
+
+
+async def test_a_session_has_the_id_that_it_was_given_and_no_second_one_gets_it(
+    home: Home,
+) -> None:
+    given = new_uuid()
+    async with home.open() as supervisor:
+        made = await home.start(supervisor, *TURN, start=False, id=given)
+        assert made.id == supervisor.get(given).id == given
+        with pytest.raises(NameTaken):
+            await home.start(supervisor, *TURN, start=False, id=given)
+        with pytest.raises(NameTaken):
+            await home.start(supervisor, *TURN, start=False, name=given)
+        assert len(supervisor.list()) == 1
+
+
+@pytest.mark.parametrize("given", ["supervisor", "x", "../x", "A" * 5000, new_uuid().upper(), "\0"])
+async def test_an_id_must_be_a_uuid(home: Home, given: str) -> None:
+    async with home.open() as supervisor:
+        with pytest.raises(InvalidLaunch, match="no uuid"):
+            await home.start(supervisor, *TURN, start=False, id=given)
+
+
+async def test_an_id_can_be_used_whose_session_was_not_born_before_a_crash(home: Home) -> None:
+    given = new_uuid()
+    async with home.open() as supervisor:  # what a controller that was killed has written by then
+        means = supervisor._means
+        policies = Policies(means.journal, means.owners, means.now)
+        await policies.apply(given, '["ask",true,[]]', source="policy ask", by=ME)
+    async with home.open() as supervisor:
+        assert supervisor.list() == []
+        made = await home.start(supervisor, *TURN, id=given)
+        assert made.id == given
+        done = await supervisor.wait(given, lambda record: record.turns == 1, LIMIT)
+        assert done.policy == made.policy
+
+
+async def test_a_fork_has_the_id_that_it_was_given(home: Home) -> None:
+    given = new_uuid()
+    async with home.open() as supervisor:
+        made = await home.start(supervisor, *TURN)
+        await supervisor.wait(made.id, lambda record: record.turns == 1, LIMIT)
+        forked = await supervisor.fork(made.id, by=ME, id=given)
+        assert forked.id == given
+        with pytest.raises(NameTaken):
+            await supervisor.fork(made.id, by=ME, id=given)
+
+
+async def test_a_prompt_has_the_uuid_that_it_was_given(home: Home) -> None:
+    given = new_uuid()
+    async with home.open() as supervisor:
+        made = await home.start(supervisor, *TURN, *TURN)
+        assert await supervisor.send(made.id, "again", uuid=given) == given
+        with pytest.raises(InvalidLaunch):
+            await supervisor.send(made.id, "again", uuid="mine")
+        told: list[stream.Prompted] = await bodies(supervisor, made.id, stream.PROMPTED)
+        assert told[-1].uuid == given
+        assert len(told) == 2
+
+
+async def test_a_watch_tells_of_what_was_deleted(home: Home) -> None:
+    async with home.open() as supervisor:
+        made = await home.start(supervisor, *TURN, start=False, name="a")
+        kept = await home.start(supervisor, *TURN, start=False, name="b")
+        watch = supervisor.watch()
+        async with asyncio.timeout(LIMIT):
+            there = {(await anext(watch)).id, (await anext(watch)).id}
+            assert there == {made.id, kept.id}
+            gone = asyncio.ensure_future(_first_gone(supervisor))
+            await asyncio.sleep(0)
+            await supervisor.delete("a")
+            assert await gone == Forgotten(made.id)
+            assert await anext(watch) == Forgotten(made.id)
+
+
+async def _first_gone(supervisor: Supervisor) -> Forgotten | None:
+    async for news in supervisor.watch():
+        if not isinstance(news, SessionRecord):
+            return news
+    return None
