@@ -80,7 +80,7 @@ SETTINGS: tuple[Setting, ...] = (
         in_file=False,
     ),
     Setting("host", "text", "127.0.0.1", "The address that the server listens on."),
-    Setting("port", "number", 7411, "The port that the server listens on; 0 is any that is free."),
+    Setting("port", "number", 7717, "The port that the server listens on; 0 is any that is free."),
     Setting(
         "allow_remote",
         "switch",
@@ -88,7 +88,7 @@ SETTINGS: tuple[Setting, ...] = (
         "Whether the server may listen on an address that other machines reach.",
     ),
     Setting(
-        "hosts",
+        "allowed_hosts",
         "text",
         None,
         "Further names of the server, separated by commas, that a browser may have in its address.",
@@ -155,7 +155,7 @@ class Settings:
     host: str
     port: int
     allow_remote: bool
-    hosts: str | None
+    allowed_hosts: str | None
     size: int
     policy: str
     model: str | None

@@ -18,7 +18,7 @@ def home_with(folder: Path, text: str) -> Path:
 
 def test_without_anything_the_defaults_hold_and_say_so() -> None:
     settings = load({}, {"HOME": "/nowhere"})
-    assert settings.port == 7411
+    assert settings.port == 7717
     assert settings.host == "127.0.0.1"
     assert settings.policy == "ask"
     assert set(settings.sources.values()) == {"default"}
@@ -46,7 +46,7 @@ def test_the_file_is_looked_for_in_the_home_alone(
     monkeypatch.chdir(repository)
     settings = load({}, {"BRIDLE_HOME": str(tmp_path / "home")})
     assert settings.claude is None
-    assert settings.port == 7411
+    assert settings.port == 7717
 
 
 def test_another_file_can_be_named(tmp_path: Path) -> None:

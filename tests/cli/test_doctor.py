@@ -204,13 +204,6 @@ def test_a_server_that_answers_is_ours(tmp_path: Path) -> None:
     assert (found.level, found.about) == ("ok", "port")
 
 
-def test_a_home_whose_path_is_too_long_for_a_socket_warns(tmp_path: Path) -> None:
-    long = tmp_path / ("x" * 100)
-    found = home.server(patient(tmp_path, BRIDLE_HOME=str(long), BRIDLE_PORT="0"))
-    assert [one.about for one in found] == ["port", "socket"]
-    assert found[1].level == "warn"
-
-
 # --- what would end agents
 
 

@@ -14,7 +14,7 @@ import typer
 
 from .. import __version__
 from ..errors import BridleError, words_of
-from .commands import approving, doctor, listing, policy, sessions, settings, starting
+from .commands import approving, doctor, listing, policy, serving, sessions, settings, starting
 from .context import Context
 from .errors import FAILED, INTERRUPTED, MISUSED, OK, CommandError, one_line
 from .tree import OrderedGroup
@@ -66,7 +66,7 @@ def before(
     context.obj = Context(flags=flags, config=config, is_debug=is_debug)
 
 
-for module in (starting, listing, sessions, approving, policy, doctor, settings):
+for module in (starting, listing, sessions, approving, serving, policy, doctor, settings):
     module.add_to(app)
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 from .approvals import ApprovalsOf
+from .house import HouseOf
 from .sessions import SessionsOf
 from .sse import ServerEvent
 from .talk import Talk
@@ -21,6 +22,7 @@ class Client:
         self.talk = Talk(http, place, is_offline=is_offline)
         self.sessions = SessionsOf(self.talk)
         self.approvals = ApprovalsOf(self.talk)
+        self.house = HouseOf(self.talk)
 
     @property
     def place(self) -> str:

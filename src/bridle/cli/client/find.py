@@ -16,6 +16,7 @@ import httpx
 
 from ...config import Settings
 from ...errors import HomeInUse
+from ...server.address import read_address
 from ..errors import Misused, NoServer
 from .client import Client
 
@@ -30,14 +31,20 @@ async def open_client(settings: Settings, *, offline: bool = False) -> AsyncIter
     if settings.url:
         async with _over_url(settings.url, settings) as client:
             yield client
-    elif answers(settings.home / SOCKET):
-        async with _over_socket(settings.home / SOCKET, settings) as client:
+    elif answers(path := socket_of(settings.home)):
+        async with _over_socket(path, settings) as client:
             yield client
     elif offline:
         async with _in_process(settings) as client:
             yield client
     else:
         raise NoServer
+
+
+def socket_of(home: Path) -> Path:
+    """Where the home's own server listens: elsewhere, if the home has too long a path for that."""
+    told = read_address(home)
+    return Path(told.socket) if told else home / SOCKET
 
 
 def answers(path: Path) -> bool:

@@ -10,14 +10,12 @@ import stat
 from pathlib import Path
 
 from ...journal.sqlite.place import NETWORK_FILE_SYSTEMS, file_system_of
-from ..client.find import SOCKET, answers
+from ..client.find import SOCKET, answers, socket_of
 from ..tables import size
 from .examination import Finding, Patient
 
 #: Files that nobody else may read.
 PRIVATE = ("token", SOCKET, "server.json", "journal.db")
-#: The kernel takes no longer path for a socket.
-LONGEST_SOCKET = 107
 
 
 def folder(patient: Patient) -> list[Finding]:
@@ -82,14 +80,10 @@ def space(patient: Patient) -> list[Finding]:
 
 def server(patient: Patient) -> list[Finding]:
     settings = patient.settings
-    path = settings.home / SOCKET
+    path = socket_of(settings.home)
     if answers(path):
         return [Finding("server", "ok", f"one is up and answers at {path}")]
-    findings = [_port(settings.host, settings.port)]
-    if len(os.fsencode(path)) > LONGEST_SOCKET:
-        words = f"{path} is too long a path for a socket"
-        findings.append(Finding("socket", "warn", words, "give a home with a shorter path"))
-    return findings
+    return [_port(settings.host, settings.port)]
 
 
 def _port(host: str, port: int) -> Finding:

@@ -1,0 +1,261 @@
+"""`bridle up`, `down` and `url`: the server in the foreground or behind, and the way into it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ... import __version__
+from ..context import Context
+from ..errors import NotNow
+from ..options import Json
+from ..tree import register
+
+if TYPE_CHECKING:
+    from ...config import Settings
+    from ...server.serving import Ready
+
+PANEL = "The server"
+
+
+def add_to(app: typer.Typer) -> None:
+    register(
+        app,
+        PANEL,
+        up,
+        "bridle up",
+        "bridle up --detach",
+        "bridle up --port 0 --size 5 --open",
+        "bridle --home /tmp/try up",
+    )
+    register(app, PANEL, down, "bridle down", "bridle down --stop-agents")
+    register(app, PANEL, url, "bridle url", "bridle url --open")
+
+
+def up(
+    context: typer.Context,
+    port: Annotated[int | None, typer.Option(help="The port; 0 is any that is free.")] = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
+    allow_remote: Annotated[
+        bool | None,
+        typer.Option("--allow-remote", help="Let the address be one that other machines reach."),
+    ] = None,
+    size: Annotated[int | None, typer.Option(help="How many agents run at a time.")] = None,
+    claude: Annotated[str | None, typer.Option(help="The command that starts Claude Code.")] = None,
+    stop_agents: Annotated[
+        bool | None, typer.Option("--stop-agents", help="End the agents with the server.")
+    ] = None,
+    is_detached: Annotated[
+        bool, typer.Option("--detach", "-d", help="Run it in the background, once it is ready.")
+    ] = False,
+    is_opened: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    is_json: Json = False,
+) -> None:
+    """Start the server that looks after agents, and say how to get to it.
+
+    Agents of an earlier server that still run are taken up again. Ctrl-C ends the server, and the
+    agents run on. It listens on this machine alone, unless you say otherwise.
+    """
+    here = Context.of(
+        context,
+        is_json=is_json,
+        port=port,
+        host=host,
+        allow_remote=allow_remote,
+        size=size,
+        claude=claude,
+        stop_agents=stop_agents,
+    )
+    _check_none_is_up(here)
+    if is_detached:
+        from ..detaching import start_detached
+
+        told = start_detached(here)
+        if is_json:
+            here.give(told)
+        else:
+            _say_where(here, told)
+            here.say(f"It runs in the background, as process {told['pid']}; `bridle down` ends it.")
+        _open(is_opened, told["login"])
+        return
+    serve_here(here, is_opened=is_opened)
+
+
+def _check_none_is_up(here: Context) -> None:
+    from ..client.find import answers, socket_of
+
+    path = socket_of(here.settings.home)
+    if answers(path):
+        raise NotNow(
+            f"a server of {here.settings.home} is up already",
+            "`bridle url` says where, `bridle down` ends it",
+        )
+
+
+def serve_here(here: Context, *, is_opened: bool = False, on_ready: Any = None) -> None:
+    """Serve until somebody says that it is enough. `on_ready` is told when it serves."""
+    import logging
+
+    from ...server.serving import serve
+
+    _log_to_stderr(logging)
+    found: list[Ready] = []
+
+    def ready(ready: Ready) -> None:
+        found.append(ready)
+        told = told_of(here.settings, ready)
+        if here.is_json:
+            here.give(told)
+        else:
+            _say_where(here, told)
+            here.say("Ctrl-C ends the server; agents run on.")
+        _open(is_opened, ready.login)
+        if on_ready:
+            on_ready(ready)
+
+    here.run(serve(settings_of(here.settings), ready, signals=_signals(), **options_of(here)))
+    if found:
+        running = len([one for one in found[0].house.supervisor.list() if one.facts.has_process])
+        here.note(f"ended; {running or 'no'} agents run on")
+
+
+def settings_of(settings: Settings) -> Any:
+    from ...server.serving import ServeSettings
+
+    names = tuple(name.strip() for name in (settings.allowed_hosts or "").split(",") if name)
+    return ServeSettings(
+        home=settings.home,
+        host=settings.host,
+        port=settings.port,
+        allow_remote=settings.allow_remote,
+        allowed_hosts=names,
+        stop_agents=settings.stop_agents,
+    )
+
+
+def options_of(here: Context) -> dict[str, Any]:
+    """For the supervisor."""
+    settings, environ = here.settings, dict(os.environ)
+    if settings.claude:
+        environ["BRIDLE_CLAUDE"] = settings.claude
+    return {
+        "size": settings.size,
+        "expires_in": settings.expires_in,
+        "free_bytes": settings.free_bytes,
+        "environ": environ,
+    }
+
+
+def told_of(settings: Settings, ready: Ready) -> dict[str, Any]:
+    """Where it is, and what was found, for programs."""
+    recovered = ready.house.supervisor.recovered
+    return {
+        "url": ready.url,
+        "login": ready.login,
+        "socket": ready.socket,
+        "home": str(settings.home),
+        "pid": os.getpid(),
+        "version": __version__,
+        "recovered": {
+            "alive": recovered.alive,
+            "ended": recovered.ended,
+            "pending": recovered.pending,
+            "seconds": recovered.seconds,
+        },
+    }
+
+
+def _say_where(here: Context, told: dict[str, Any]) -> None:
+    found = told["recovered"]
+    here.say(f"Bridle {told['version']} looks after the agents of {told['home']}")
+    if found["alive"] or found["ended"] or found["pending"]:
+        here.say(
+            f"{len(found['alive'])} agents were found at work, {len(found['ended'])} had ended,"
+            f" {len(found['pending'])} approvals wait"
+        )
+    here.say(f"Open {told['login']}")
+    here.say("     (works once, for 10 minutes; `bridle url` makes another)")
+    here.say("Then `bridle start 'Make the tests pass'`, `bridle ps`, `bridle approvals`")
+
+
+def _open(is_wanted: bool, address: str) -> None:
+    if is_wanted:
+        import webbrowser
+
+        webbrowser.open(address)
+
+
+def _signals() -> tuple[signal.Signals, ...]:
+    """What ends it in good order: also the end of its terminal, unless `nohup` says otherwise."""
+    ends = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        ends.append(signal.SIGHUP)
+    return tuple(ends)
+
+
+def _log_to_stderr(logging: Any) -> None:
+    logging.basicConfig(
+        level=logging.WARNING, format="%(asctime)s bridle: %(message)s", stream=sys.stderr
+    )
+
+
+def down(
+    context: typer.Context,
+    stops_agents: Annotated[
+        bool, typer.Option("--stop-agents", help="Stop all agents, first.")
+    ] = False,
+    is_json: Json = False,
+) -> None:
+    """End the server that is up. Agents run on, and the next server takes them up."""
+    from ..detaching import end_server
+
+    here = Context.of(context, is_json=is_json)
+    stopped = here.run(_stop_all(here)) if stops_agents else 0
+    pid = end_server(here.settings.home)
+    if is_json:
+        here.give({"pid": pid, "stopped_agents": stopped})
+    else:
+        here.say(f"ended the server (process {pid}); {_of_agents(stopped, stops_agents)}")
+
+
+def _of_agents(stopped: int, is_wanted: bool) -> str:
+    return f"{stopped} agents were stopped" if is_wanted else "its agents run on"
+
+
+async def _stop_all(here: Context) -> int:
+    import asyncio
+
+    async with here.client() as client:
+        live = [one.id for one in await client.sessions.list() if "stop" in one.operations]
+        await asyncio.gather(*(client.sessions.stop(one, "all are stopped") for one in live))
+        return len(live)
+
+
+def url(
+    context: typer.Context,
+    is_opened: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    is_json: Json = False,
+) -> None:
+    """Print an address that lets a browser in: once, and for 10 minutes."""
+    here = Context.of(context, is_json=is_json)
+
+    async def work() -> str:
+        async with here.client() as client:
+            return await client.house.ticket()
+
+    address = here.run(work())
+    if is_json:
+        here.give({"url": address})
+    else:
+        here.say(address)
+    _open(is_opened, address)
+
+
+def log_file(home: Path) -> Path:
+    """What a server in the background has to say."""
+    return home / "server.log"
