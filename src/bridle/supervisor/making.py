@@ -118,7 +118,7 @@ async def _gate(means: Means, record: SessionRecord, launch: str) -> tuple[Gate,
         also=tuple(map(str, record.spec.get("add_dirs", ()))),
         addresses=means.addresses,
         guarded=record.guarded,
-        **record.homes,  # type: ignore[arg-type]
+        **record.homes,
     )
     force = InForce(policy, ground)
     desk = await seated(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -58,23 +59,17 @@ async def open_supervisor(
     async with _opened(folder) as journal:
         owners = Owners(journal.log)
         (folder / "spool").mkdir(mode=0o700, exist_ok=True)
-        async with (
-            open_approvals(
-                journal, owners=owners, expires_in=expires_in, is_asleep=is_asleep
-            ) as approvals,
-            _wakes(folder / "spool") as wakes,
-        ):
+        opening = open_approvals(journal, owners=owners, expires_in=expires_in, is_asleep=is_asleep)
+        async with opening as approvals, _wakes(folder / "spool") as wakes:
             means = Means(folder, journal, owners, approvals, wakes, now, addresses)
             means.hooks = hooks or means.hooks
             means.tools = tools or means.tools
             means.stop = stop_limits or means.stop
             means.environ = dict(environ) if environ is not None else means.environ
             supervisor = Supervisor(means, size, lineage or LineageLimits(), free_bytes)
-            try:
+            async with contextlib.aclosing(supervisor):
                 await (supervisor.look() if is_asleep else supervisor.open())
                 yield supervisor
-            finally:
-                await supervisor.aclose()
 
 
 @asynccontextmanager
