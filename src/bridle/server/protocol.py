@@ -17,6 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from .peers import Peer, UnknownPeer, peer_of
 from .problems import MEDIA_TYPE, Problem
+from .streams.sending import ABORT
 
 #: The name under which the state of a request has the peer.
 PEER = "bridle_peer"
@@ -29,7 +30,6 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
     each."""
 
     header_seconds: float = 10.0
-    body_seconds: float = 60.0
     most: int = 512
 
 
@@ -50,7 +50,7 @@ class DoorProtocol(H11Protocol):
         connection = transport.get_extra_info("socket")
         if connection is not None:
             self.peer = peer_of(connection)
-        self.app_state = {**self.app_state, PEER: self.peer}
+        self.app_state = {**self.app_state, PEER: self.peer, ABORT: transport.abort}
         super().connection_made(transport)
         others = (one for one in self.connections if isinstance(one, DoorProtocol))
         if sum(one.peer.is_local == self.peer.is_local for one in others) > self.limits.most:

@@ -21,8 +21,10 @@ from bridle.supervisor import SessionRecord, Supervisor
 from bridle.views import stream
 from tests.supervisor.homes import ME, Home
 
+from .sse import Sse, follow
+
 PERSON = Caller(role="person", name="me", via="terminal")
-READER = Caller(role="reader", name="board", token="t1")
+READER = Caller(role="reader", name="board")
 
 
 def agent(session: str) -> Caller:
@@ -63,6 +65,15 @@ async def served(house: House, caller: Caller = PERSON, **options: Any) -> Async
             server.should_exit = True
             async with asyncio.timeout(15):
                 await serving
+
+
+@asynccontextmanager
+async def followed(
+    house: House, path: str, last: str = "", caller: Caller = PERSON
+) -> AsyncIterator[Sse]:
+    """One stream of a server of its own."""
+    async with served(house, caller) as port, follow(port, path, last) as stream:
+        yield stream
 
 
 async def silent(home: Home, supervisor: Supervisor, **options: Any) -> SessionRecord:

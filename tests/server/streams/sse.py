@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -131,10 +132,16 @@ class Sse:
 
 @asynccontextmanager
 async def ask(
-    port: int, path: str, headers: Mapping[str, str] | None = None, *, buffer: int = 1 << 26
+    port: int, path: str, headers: Mapping[str, str] | None = None, *, is_narrow: bool = False
 ) -> AsyncIterator[Sse]:
-    """GET of any address below the API's prefix."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=buffer)
+    """GET of any address below the API's prefix. `is_narrow`: what is not read is soon too much."""
+    connection = socket.socket()
+    if is_narrow:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", port))
+    limit = 4096 if is_narrow else 1 << 26
+    reader, writer = await asyncio.open_connection(sock=connection, limit=limit)
     lines = [f"GET /api/v1{path} HTTP/1.1", "Host: localhost"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())

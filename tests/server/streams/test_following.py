@@ -12,7 +12,7 @@ from bridle.server.streams import frames
 from tests.supervisor.homes import Home
 
 from .conftest import OpenHouse
-from .serving import READER, grow, pass_by, served, silent, text_of
+from .serving import READER, followed, grow, pass_by, served, silent, text_of
 from .sse import Comment, ask, follow
 
 
@@ -48,10 +48,9 @@ async def test_last_event_id_wins_over_after(home: Home, house: House) -> None:
 async def test_the_tip_is_only_what_is_new(home: Home, house: House) -> None:
     made = await silent(home, house.supervisor)
     await grow(house.supervisor, made.id, *"abcd")
-    async with served(house) as port:
-        async with follow(port, f"/sessions/{made.id}/events?after=tip") as stream:
-            await grow(house.supervisor, made.id, "e")
-            assert text_of(await stream.told()) == "e"
+    async with followed(house, f"/sessions/{made.id}/events?after=tip") as stream:
+        await grow(house.supervisor, made.id, "e")
+        assert text_of(await stream.told()) == "e"
 
 
 async def test_a_stream_with_a_limit_ends_after_it(home: Home, house: House) -> None:
@@ -94,12 +93,11 @@ async def test_live_pieces_have_no_id_and_are_for_those_at_the_end(
 async def test_readers_get_no_pieces(home: Home, house: House) -> None:
     """A secret in pieces is not seen as one."""
     made = await silent(home, house.supervisor)
-    async with served(house, READER) as port:
-        async with follow(port, f"/sessions/{made.id}/events?after=tip") as stream:
-            await stream.joined()
-            pass_by(house.supervisor, made.id, "sk-an")
-            await grow(house.supervisor, made.id, "whole")
-            assert text_of(await stream.told()) == "whole"
+    async with followed(house, f"/sessions/{made.id}/events?after=tip", caller=READER) as stream:
+        await stream.joined()
+        pass_by(house.supervisor, made.id, "sk-an")
+        await grow(house.supervisor, made.id, "whole")
+        assert text_of(await stream.told()) == "whole"
 
 
 async def test_only_the_kinds_that_are_wanted_are_told(home: Home, house: House) -> None:
@@ -131,41 +129,37 @@ async def test_what_was_passed_over_is_not_read_again(home: Home, opened: OpenHo
 async def test_silence_is_broken_by_comments(home: Home, opened: OpenHouse) -> None:
     async with opened(heartbeat=0.02) as house:
         made = await silent(home, house.supervisor)
-        async with served(house) as port:
-            async with follow(port, f"/sessions/{made.id}/events?after=tip") as stream:
-                beats = [await stream.next(comments=True) for _ in range(3)]
-                assert beats == [Comment("")] * 3
+        async with followed(house, f"/sessions/{made.id}/events?after=tip") as stream:
+            beats = [await stream.next(comments=True) for _ in range(3)]
+            assert beats == [Comment("")] * 3
 
 
 @pytest.mark.parametrize("last", ["x", "-1", "1.5", "9" * 16, "1 2", "0x1"])
 async def test_a_malformed_id_is_refused(home: Home, house: House, last: str) -> None:
     made = await silent(home, house.supervisor)
     headers = {"Accept": "text/event-stream", "Last-Event-ID": last}
-    async with served(house) as port:
-        async with ask(port, f"/sessions/{made.id}/events", headers) as answer:
-            assert answer.status == 400
-            assert b'"code":"invalid_cursor"' in await answer.body()
+    async with served(house) as port, ask(port, f"/sessions/{made.id}/events", headers) as answer:
+        assert answer.status == 400
+        assert b'"code":"invalid_cursor"' in await answer.body()
 
 
 async def test_a_cursor_beyond_the_end_is_told_where_the_end_is(home: Home, house: House) -> None:
     """The stream was longer once: what the client has after its end is not so any more."""
     made = await silent(home, house.supervisor)
     last = await grow(house.supervisor, made.id, "a")
-    async with served(house) as port:
-        async with follow(port, f"/sessions/{made.id}/events", last=str(last + 9)) as stream:
-            reset = await stream.told()
-            assert (reset.name, reset.json, reset.last) == ("reset", {"seq": last}, str(last))
-            await grow(house.supervisor, made.id, "b")
-            assert text_of(await stream.told()) == "b"
+    async with followed(house, f"/sessions/{made.id}/events", last=str(last + 9)) as stream:
+        reset = await stream.told()
+        assert (reset.name, reset.json, reset.last) == ("reset", {"seq": last}, str(last))
+        await grow(house.supervisor, made.id, "b")
+        assert text_of(await stream.told()) == "b"
 
 
 async def test_an_event_with_line_breaks_is_one_event(home: Home, house: House) -> None:
     made = await silent(home, house.supervisor)
     owner = house.supervisor._means.owners.of(made.id)
     last = await owner.append([NewEvent("x", b'{"a":\r\n1,\n\r"b":"\\n"}')])
-    async with served(house) as port:
-        async with follow(port, f"/sessions/{made.id}/events?after={last - 1}") as stream:
-            assert (await stream.told()).json["body"] == {"a": 1, "b": "\n"}
+    async with followed(house, f"/sessions/{made.id}/events?after={last - 1}") as stream:
+        assert (await stream.told()).json["body"] == {"a": 1, "b": "\n"}
 
 
 async def test_all_who_follow_share_one_encoding(

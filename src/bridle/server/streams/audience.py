@@ -7,7 +7,7 @@ not sent is in the log, and it may resume from there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from ...journal.bell import Bell
 from ...supervisor import SessionRecord
@@ -46,14 +46,19 @@ class Listener:
         self.bell.ring()
 
 
+#: Says which tokens hold, by their ids; who came with another one may not listen any more.
+Tokens = Callable[[], Collection[str]]
+
+
 class Audience:
     """`tick` is called on each look, and says whether there is anything more to look at."""
 
     def __init__(
-        self, heartbeat: float, stalled: float, tick: Callable[[], bool] = lambda: False
+        self, heartbeat: float, stalled: float, tokens: Tokens, tick: Callable[[], bool]
     ) -> None:
         self._heartbeat = heartbeat
         self._stalled = stalled
+        self._tokens = tokens
         self._tick = tick
         self._loop = asyncio.get_running_loop()
         self._listeners: dict[Listener, None] = {}
@@ -89,12 +94,6 @@ class Audience:
             if listener.session == record.id and not listener.caller.sees(record):
                 listener.end(GONE)
 
-    def turn_out(self, token: str) -> None:
-        """Those who came with a token that does not hold any more."""
-        for listener in self:
-            if listener.caller.token == token:
-                listener.end(GONE)
-
     def close(self) -> None:
         """Everybody is told to come again."""
         self._closing = BYE
@@ -118,8 +117,10 @@ class Audience:
 
     def _look(self) -> None:
         self._timer = None
-        now = self._loop.time()
+        now, tokens = self._loop.time(), self._tokens()
         for listener in self:
+            if listener.caller.token and listener.caller.token not in tokens:
+                listener.end(GONE)
             since = listener.sending_since
             if since is None:
                 if now - listener.sent_at >= self._heartbeat:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ...errors import BridleError
-from ...supervisor import SessionRecord, Supervisor
+from ...supervisor import Forgotten, Supervisor
 from ...views import stream
 from ..shapes.sessions import view_of
 from .audience import Audience
@@ -66,7 +66,7 @@ class News:
 
     async def _sessions(self) -> None:
         async for news in self._supervisor.watch():
-            if not isinstance(news, SessionRecord):
+            if isinstance(news, Forgotten):
                 self._forgotten(news.id)
                 continue
             self._audience.changed(news)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from litestar import Response
@@ -18,6 +18,7 @@ from litestar.types import HTTPResponseBodyEvent, Receive, Scope, Send
 
 from ...errors import BridleError, UnknownSession
 from ..access import Caller
+from ..problems import Problem
 from .audience import BYE, GONE, Audience, Listener
 from .follower import Following
 from .frames import RETRY
@@ -126,6 +127,7 @@ def _body(data: bytes, *, is_last: bool = False) -> HTTPResponseBodyEvent:
 
 
 async def _left(receive: Receive) -> None:
-    """Until the client is gone."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    """Until the client is gone, or keeps us waiting for a body that it has promised."""
+    with suppress(Problem):
+        while (await receive())["type"] != "http.disconnect":
+            pass

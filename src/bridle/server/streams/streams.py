@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ...supervisor import Supervisor
 from ..access import Caller
-from .audience import Audience
+from .audience import Audience, Tokens
 from .board import BoardFollower, Place
 from .channel import Channel, Sizes
 from .follower import Follower, Following
@@ -43,13 +43,17 @@ class Streams:
     """Made by `open_streams`. A cursor is the number of the last event that a client has."""
 
     def __init__(
-        self, supervisor: Supervisor, now: Callable[[], float], settings: StreamSettings
+        self,
+        supervisor: Supervisor,
+        now: Callable[[], float],
+        tokens: Tokens,
+        settings: StreamSettings,
     ) -> None:
         self._supervisor = supervisor
         self._now = now
         self._sizes = settings.sizes
         self._log = supervisor.journal.log
-        self.audience = Audience(settings.heartbeat, settings.stalled, self._sweep)
+        self.audience = Audience(settings.heartbeat, settings.stalled, tokens, self._sweep)
         self._channels = Rooms(self._channel, settings.idle)
         self._stories = Rooms(self._story, settings.idle, settings.entries)
         self._news = Rooms(self._newsroom, settings.idle)
@@ -138,10 +142,11 @@ async def open_streams(
     supervisor: Supervisor,
     now: Callable[[], float],
     closing: asyncio.Event,
+    tokens: Tokens,
     settings: StreamSettings | None = None,
 ) -> AsyncIterator[Streams]:
-    """When `closing` is set, all streams come to their end."""
-    streams = Streams(supervisor, now, settings or StreamSettings())
+    """When `closing` is set, all streams come to their end. `tokens` are those that hold."""
+    streams = Streams(supervisor, now, tokens, settings or StreamSettings())
 
     async def end() -> None:
         await closing.wait()
