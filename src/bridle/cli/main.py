@@ -16,7 +16,9 @@ from .. import __version__
 from ..errors import BridleError, words_of
 from .commands import approving, doctor, listing, policy, serving, sessions, settings, starting
 from .context import Context
+from .demo import command as demo
 from .errors import FAILED, INTERRUPTED, MISUSED, OK, CommandError, one_line
+from .terminal import commands as terminal
 from .tree import OrderedGroup
 
 HELP = """\
@@ -66,7 +68,7 @@ def before(
     context.obj = Context(flags=flags, config=config, is_debug=is_debug)
 
 
-for module in (starting, listing, sessions, approving, serving, policy, doctor, settings):
+for module in (terminal, starting, listing, sessions, approving, serving, demo, policy, doctor, settings):
     module.add_to(app)
 
 

@@ -29,6 +29,8 @@ class Outlet:
         self._behind = 0
         self._moved = asyncio.Event()
         self._is_closed = False
+        self._idle = threading.Event()
+        self._idle.set()
         self.gone = asyncio.Event()
         # A daemon: one that hangs in a write does not keep the program from ending.
         self._thread = threading.Thread(target=self._work, name="bridle outlet", daemon=True)
@@ -46,6 +48,7 @@ class Outlet:
         data = text.encode("utf-8", "replace")
         if data and not self.gone.is_set() and not self._is_closed:
             self._behind += len(data)
+            self._idle.clear()
             self._queue.put(data)
         return len(text)
 
@@ -54,6 +57,10 @@ class Outlet:
 
     def isatty(self) -> bool:
         return os.isatty(self._fd)
+
+    def settle(self, seconds: float = 0.5) -> None:
+        """Wait here and now until it is written: for who is about to be stopped."""
+        self._idle.wait(seconds)
 
     async def room(self) -> None:
         """Until not too much waits to be written, or nobody reads it."""
@@ -79,6 +86,8 @@ class Outlet:
             except OSError:
                 self._tell(self._is_gone)
                 return
+            if self._queue.empty():
+                self._idle.set()
             self._tell(self._wrote, len(data))
 
     def _write(self, data: bytes) -> None:

@@ -33,6 +33,8 @@ class Printer:
         #: The call below which things can still be put.
         self._call = ""
         self._is_first = True
+        #: Calls of which it was told that somebody said no.
+        self._refused: set[str] = set()
 
     def take(self, entry: e.TranscriptEntry) -> list[Block]:
         """What is to be shown now that this entry is so."""
@@ -119,6 +121,9 @@ class Printer:
         return []
 
     def _result(self, entry: e.ToolCall) -> list[Block]:
+        if entry.id in self._refused and entry.end and entry.end.outcome in ("denied", "cancelled"):
+            self._refused.discard(entry.id)
+            return []
         is_apart = self._call != entry.id
         if is_apart:
             self._call = ""
@@ -148,6 +153,8 @@ class Printer:
     def _decided(self, entry: e.Approval, decision: e.Decision) -> list[Block]:
         is_apart = self._call != (entry.tool_use_id or "")
         named = rendering.about(entry, self._look) if is_apart else ""
+        if decision.status != "allowed" and entry.tool_use_id:
+            self._refused.add(entry.tool_use_id)
         return rendering.decided(decision, self._look, named)
 
 

@@ -29,8 +29,10 @@ class Look(Struct, frozen=True, kw_only=True):
     is_verbose: bool = False
     #: Who sits at this terminal.
     me: str = ""
-    #: Whether they are asked here, by keys: then a question is not told a second time.
+    #: Whether questions are answered here, by keys or by nobody: then they need not be told.
     is_asked_here: bool = False
+    #: Whether it is said of each turn how it ended.
+    has_turn_ends: bool = True
 
 
 def shown(entry: e.TranscriptEntry, look: Look) -> list[Block]:
@@ -161,13 +163,18 @@ def decided(decision: e.Decision, look: Look, named: str = "") -> list[Block]:
     """What became of a question; `named`, where it does not stand right above."""
     if decision.status == "pending":
         return []
-    who = f" by {on_one_line(decision.by, 60)}" if decision.by else ""
-    by = " by you" if look.me and decision.by == look.me else who
     words = f": {on_one_line(decision.words, 300)}" if decision.words else ""
     mark, style = _DECIDED[decision.status]
     what = f"{named} " if named else ""
-    text = line(what, (f"{decision.status.replace('_', ' ')}{by}", style), (words, "dim"))
+    told = f"{decision.status.replace('_', ' ')}{_by(decision.by, look)}"
+    text = line(what, (told, style), (words, "dim"))
     return [Block(mark=mark, body=lines(text), is_under=True)]
+
+
+def _by(who: str, look: Look) -> str:
+    if not who or who == "nobody":  # the words say it
+        return ""
+    return " by you" if who == look.me else f" by {on_one_line(who, 60)}"
 
 
 _DECIDED: dict[str, tuple[Mark, str]] = {
@@ -206,7 +213,9 @@ def _large(entry: e.Large, _: Look) -> list[Block]:
     return [_note("note", f"{words}; the log has it as event {entry.seq}", "dim")]
 
 
-def _turn_end(entry: e.TurnEnd, _: Look) -> list[Block]:
+def _turn_end(entry: e.TurnEnd, look: Look) -> list[Block]:
+    if not look.has_turn_ends:
+        return []
     facts = [duration(entry.seconds), *([money(entry.cost_usd)] if entry.cost_usd else [])]
     if entry.denials:
         facts.append(count(entry.denials, "denied call"))

@@ -9,7 +9,7 @@ its window changes, all below the cursor is ours, and nothing above it ever is.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol, TypeAlias
 
@@ -34,6 +34,11 @@ _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 Region: TypeAlias = Callable[[int, int], Sequence[Text]]
 
 
+def nothing(_width: int, _height: int) -> Sequence[Text]:
+    """Nothing is underway."""
+    return ()
+
+
 class Sink(Protocol):
     """Where text goes."""
 
@@ -41,7 +46,9 @@ class Sink(Protocol):
 
 
 class Screen(Protocol):
-    """What is shown goes here, in order."""
+    """What is shown goes here, in order. `region` draws what is underway, where there is room."""
+
+    region: Region
 
     def show(self, blocks: Sequence[Block]) -> None:
         """What is final."""
@@ -62,6 +69,7 @@ class PlainScreen:
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
+        self.region: Region = nothing
 
     def show(self, blocks: Sequence[Block]) -> None:
         text = "".join(map(_plain, blocks))
@@ -89,20 +97,19 @@ class LiveScreen:
         self._drawn = ""  # what of the region is on the screen
         self._drawn_at = (0, 0)
         self._held: list[Block] = []
-        self._is_aside = False
+        self._aside = 0  # how many have the terminal just now
         self._is_hidden = False
-        #: Draws what is underway; nothing, as long as nobody has said what that is.
-        self.region: Region = lambda _width, _height: ()
+        self.region: Region = nothing
 
     def show(self, blocks: Sequence[Block]) -> None:
-        if self._is_aside:
+        if self._aside:
             self._held += blocks
         elif blocks:
             self._write(self._erased() + self._set(blocks) + self._draw())
 
     def refresh(self) -> None:
         """Cheap where nothing has changed."""
-        if self._is_aside:
+        if self._aside:
             return
         region, size = self._region(), self._size()
         if region != self._drawn or size != self._drawn_at:
@@ -111,18 +118,19 @@ class LiveScreen:
     @contextmanager
     def aside(self) -> Iterator[None]:
         self._write(self._erased() + self._cursor(is_hidden=False))
-        self._is_aside = True
+        self._aside += 1
         try:
             yield
         finally:
-            self._is_aside = False
-            held, self._held = self._held, []
-            self._write(self._set(held) + self._draw())
+            self._aside -= 1
+            if not self._aside:
+                held, self._held = self._held, []
+                self._write(self._set(held) + self._draw())
 
     def close(self) -> None:
-        self._is_aside = False
+        self._aside = 0
         held, self._held = self._held, []
-        self.region = lambda _width, _height: ()
+        self.region = nothing
         self._write(self._erased() + self._set(held) + self._cursor(is_hidden=False))
 
     # --- writing
@@ -188,10 +196,12 @@ class _Hung:
         room = max(options.max_width - len(indent) - 2, LEAST_WIDTH // 2)
         inside = options.update(width=room, height=None)
         mark = Segment(f"{glyph:<2}", console.get_style(block.style or STYLES[block.mark]))
-        for number, found in enumerate(console.render_lines(_body(block), inside, pad=False)):
-            yield Segment(indent)
-            yield mark if number == 0 else Segment("  ")
-            yield from map(_guarded, _trimmed(found))
+        rendered = map(_trimmed, console.render_lines(_body(block), inside, pad=False))
+        for number, found in enumerate(_calm(rendered)):
+            if found or number == 0:
+                yield Segment(indent)
+                yield mark if number == 0 else Segment("  ")
+            yield from map(_guarded, found)
             yield Segment.line()
 
 
@@ -226,6 +236,19 @@ def _trimmed(found: list[Segment]) -> list[Segment]:
     if kept and kept[-1].text != kept[-1].text.rstrip():
         kept[-1] = Segment(kept[-1].text.rstrip(), kept[-1].style)
     return kept
+
+
+def _calm(rendered: Iterable[list[Segment]]) -> Iterator[list[Segment]]:
+    """Never more than one empty line, and none at the ends."""
+    has_begun, is_due = False, False
+    for found in rendered:
+        if not found:
+            is_due = has_begun
+            continue
+        if is_due:
+            yield []
+        yield found
+        has_begun, is_due = True, False
 
 
 def _plain(block: Block) -> str:

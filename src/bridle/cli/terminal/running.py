@@ -1,0 +1,303 @@
+"""`bridle run`: one agent here and now. It is started, shown, asked about, and gone afterwards.
+
+Owns who is listened to while it runs (the agent, the keys, signals, a reader who goes away), the
+order of its end, and what the exit code says. Whatever ends this ends the agent and all that it has
+started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+from rich.text import Text
+
+from ...approvals import Person, Terminal
+from ...approvals.keyboard import Keyboard
+from ...errors import SessionError
+from ...process.transport import StopLimits
+from ...protocol.messages import Result
+from ...session.session import Session
+from .denying import Unasked
+from .local import LocalAgent
+from .look import Mark
+from .prompting import LEAVE_PASTES, MARK_PASTES, PromptLine, PutOff
+from .rendering import totals
+from .signals import CtrlC, Signals
+from .sitting import Sitting
+from .words import near
+
+#: Exit codes. (2 is a misuse, 3 that no server is up: those are the command's own.)
+DONE, FAILED, UNASKED, INTERRUPTED, UNREAD = 0, 1, 6, 130, 141
+#: For whoever was told twice.
+AT_ONCE = StopLimits(graceful=0.0, signal=0.5, total=5.0)
+
+Outcome: TypeAlias = Literal["done", "failed", "interrupted", "stopped", "unread"]
+
+
+class RunEnd(Struct, frozen=True, kw_only=True, tag_field="kind", tag="run_end"):
+    """The last line with --json."""
+
+    outcome: Outcome
+    exit_code: int
+    turns: int
+    cost_usd: float
+    seconds: float
+    #: How many calls were denied because nobody could be asked.
+    unasked: int
+    #: What `--resume` takes.
+    session_id: str | None
+
+
+class Running:
+    """One run. `prompts` are told one after another; with a `line`, more can be typed."""
+
+    def __init__(
+        self, agent: LocalAgent, sitting: Sitting, me: Person, *, is_interactive: bool
+    ) -> None:
+        self._agent = agent
+        self._sitting = sitting
+        self._view = sitting.view
+        self._me = me
+        self._line = PromptLine(sitting.screen.refresh) if is_interactive else None
+        self._unasked = Unasked(agent.approvals, sitting.view)
+        self._session: Session | None = None
+        self._outcome: Outcome = "done"
+        self._ordered = asyncio.Event()  # to stop, at once
+        self._left = asyncio.Event()  # there is nothing more to tell it
+        self._signal: signal.Signals | None = None
+        self._is_interrupting = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._mistake: BaseException | None = None
+
+    async def go(self, prompt: str | None) -> RunEnd:
+        """Until it is over, whatever ends it."""
+        self._draw()
+        self._own(self._agent.follow(self._view, self._sitting.outlet, self._sitting.underway))
+        self._own(self._ask())
+        with self._signals():
+            try:
+                await self._work_until_told(prompt)
+            finally:
+                limits = AT_ONCE if self._ordered.is_set() else None
+                await asyncio.shield(self._agent.stop(limits))
+                await self._agent.shown()
+                await self._disown()
+        if self._mistake:
+            raise self._mistake
+        return self._end()
+
+    # --- what goes on beside it
+
+    def _own(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._is_done)
+
+    def _is_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            # Nobody would be shown anything, or asked, any more.
+            self._mistake = error
+            self._ordered.set()
+
+    async def _disown(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ask(self) -> None:
+        asked = self._sitting.asked
+        if asked:
+            if self._line:
+                asked.screen.write(MARK_PASTES)
+            try:
+                await Terminal(
+                    self._agent.approvals,
+                    self._me,
+                    keys=asked.keys,
+                    screen=asked.screen,
+                    # Nothing is kept of this agent: what it may from now on ends with it.
+                    scopes=("session",),
+                    aside=self._view.aside,
+                    idle=self._idle,
+                ).attend()
+            finally:
+                if self._line:
+                    asked.screen.write(LEAVE_PASTES)
+        await self._unasked.deny_all()
+
+    async def _idle(self, keyboard: Keyboard, later: int) -> None:
+        """At the keyboard, while nothing is asked."""
+        underway = self._sitting.underway
+        key = "Tab" if self._line else "any key"
+        underway.hint = f"{later} put off ({key} shows it)" if later else ""
+        if self._line is None:
+            if later:
+                if await keyboard.key() in ("", "\x04"):
+                    raise EOFError
+                return
+            await asyncio.Event().wait()
+            return
+        while True:
+            try:
+                self._tell(await self._line.read(keyboard))
+            except PutOff:
+                if later:
+                    return
+            except EOFError:
+                self._left.set()
+                await asyncio.Event().wait()
+
+    def _draw(self) -> None:
+        underway, typed = self._sitting.underway, self._line
+        if typed:
+
+            def region(width: int, height: int) -> list[Text]:
+                return [*underway.lines(width, height - 1), typed.shown(width)]
+
+            self._sitting.screen.region = region
+
+    # --- the work
+
+    async def _work_until_told(self, prompt: str | None) -> None:
+        working = asyncio.ensure_future(self._work(prompt))
+        orders = [
+            asyncio.ensure_future(self._ordered.wait()),
+            asyncio.ensure_future(self._sitting.outlet.gone.wait()),
+        ]
+        try:
+            await asyncio.wait([working, *orders], return_when=asyncio.FIRST_COMPLETED)
+            if self._sitting.outlet.gone.is_set():
+                self._outcome = "unread"
+            elif self._ordered.is_set():
+                self._outcome = "stopped"
+        finally:
+            for task in (working, *orders):
+                task.cancel()
+            done = await asyncio.gather(working, *orders, return_exceptions=True)
+        if isinstance(done[0], Exception):
+            raise done[0]
+
+    async def _work(self, prompt: str | None) -> None:
+        self._sitting.underway.notice = "Starting Claude Code"
+        self._sitting.screen.refresh()
+        try:
+            self._session = session = await self._agent.start()
+        finally:
+            self._sitting.underway.notice = ""
+        self._introduce(session)
+        if prompt is not None:
+            await self._turn(prompt)
+        if self._line and not self._agent.over.is_set():
+            waits = [asyncio.ensure_future(one.wait()) for one in (self._left, self._agent.over)]
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for wait in waits:
+                    wait.cancel()
+
+    def _introduce(self, session: Session) -> None:
+        withheld = session.withheld
+        if withheld:
+            what = ", ".join(sorted({one.what for one in withheld.brings}))
+            words = f"kept out what {near(withheld.folder, '')} brings: {what}"
+            self._view.say(words, "warn", "if you trust it: bridle trust")
+
+    def _tell(self, text: str) -> None:
+        if self._session and not self._agent.over.is_set():
+            self._own(self._turn(text))
+
+    async def _turn(self, text: str) -> None:
+        turn = self._agent.send(text, self._me.name)
+        try:
+            result = await turn.result()
+        except SessionError:
+            self._outcome = "failed"  # how it ended is shown
+        else:
+            self._outcome = _outcome_of(result)
+        finally:
+            self._is_interrupting = False
+
+    # --- signals
+
+    def _signals(self) -> Signals:
+        pressed = CtrlC(self._once, self._ordered.set, lambda: self._is_interrupting).pressed
+        signals = Signals(pressed, self._ended_by)
+        asked = self._sitting.asked
+        if asked and self._sitting.is_live:
+            return signals.at_terminal(self._sitting.screen, self._sitting.outlet, asked.keys)
+        return signals
+
+    def _once(self) -> None:
+        session = self._session
+        if session is None:
+            self._ordered.set()
+        elif session.is_busy:
+            self._is_interrupting = True
+            self._sitting.underway.notice = "Interrupting"
+            self._view.say("interrupting: Ctrl-C again stops the agent at once", "warn")
+            self._own(self._agent.interrupt())
+        elif self._line:
+            self._view.say("Ctrl-C again, or Ctrl-D, leaves")
+
+    def _ended_by(self, number: signal.Signals) -> None:
+        self._signal = number
+        self._ordered.set()
+
+    # --- the end
+
+    def _end(self) -> RunEnd:
+        used = self._agent.used
+        return RunEnd(
+            outcome=self._outcome,
+            exit_code=self._code(),
+            turns=used.turns,
+            cost_usd=used.cost_usd,
+            seconds=used.seconds,
+            unasked=self._unasked.number,
+            session_id=self._session.id if self._session else None,
+        )
+
+    def _code(self) -> int:
+        if self._signal:
+            return 128 + self._signal
+        match self._outcome:
+            case "failed":
+                return FAILED
+            case "interrupted" | "stopped":
+                return INTERRUPTED if not self._line or self._ordered.is_set() else DONE
+            case "unread":
+                return UNREAD
+            case "done":
+                return UNASKED if self._unasked.number else DONE
+
+
+def _outcome_of(result: Result) -> Outcome:
+    if result.is_interrupted:
+        return "interrupted"
+    return "failed" if result.is_error or result.subtype != "success" else "done"
+
+
+def tell_end(end: RunEnd, sitting: Sitting, *, is_json: bool) -> None:
+    """The last words: what came of it, what it took, and how to go on."""
+    if is_json:
+        sitting.outlet.write(f"{msgspec.json.encode(end).decode()}\n")
+        return
+    used = totals(end.turns, end.cost_usd, 0, end.seconds)
+    how = f"go on with: bridle run --resume {end.session_id}" if end.session_id else ""
+    sitting.view.say(f"{end.outcome} · {used}", _MARKS[end.outcome], how)
+
+
+_MARKS: dict[Outcome, Mark] = {
+    "done": "yes",
+    "failed": "no",
+    "interrupted": "warn",
+    "stopped": "warn",
+    "unread": "warn",
+}
