@@ -68,7 +68,18 @@ def before(
     context.obj = Context(flags=flags, config=config, is_debug=is_debug)
 
 
-for module in (terminal, starting, listing, sessions, approving, serving, demo, policy, doctor, settings):
+for module in (
+    terminal,
+    starting,
+    listing,
+    sessions,
+    approving,
+    serving,
+    demo,
+    policy,
+    doctor,
+    settings,
+):
     module.add_to(app)
 
 
