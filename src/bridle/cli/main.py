@@ -14,7 +14,17 @@ import typer
 
 from .. import __version__
 from ..errors import BridleError, words_of
-from .commands import approving, doctor, listing, policy, serving, sessions, settings, starting
+from .commands import (
+    approving,
+    doctor,
+    listing,
+    policy,
+    recording,
+    serving,
+    sessions,
+    settings,
+    starting,
+)
 from .context import Context
 from .demo import command as demo
 from .errors import FAILED, INTERRUPTED, MISUSED, OK, CommandError, one_line
@@ -77,6 +87,7 @@ for module in (
     serving,
     demo,
     policy,
+    recording,
     doctor,
     settings,
 ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,7 +84,7 @@ def up(
             here.say(f"It runs in the background, as process {told['pid']}; `bridle down` ends it.")
         _open(is_opened, told["login"])
         return
-    serve_here(here, is_opened=is_opened)
+    here.run(serving(here, is_opened=is_opened))
 
 
 def _check_none_is_up(here: Context) -> None:
@@ -97,13 +98,13 @@ def _check_none_is_up(here: Context) -> None:
         )
 
 
-def serve_here(here: Context, *, is_opened: bool = False, on_ready: Any = None) -> None:
-    """Serve until somebody says that it is enough. `on_ready` is told when it serves."""
-    import logging
-
+async def serving(
+    here: Context, *, is_opened: bool = False, on_ready: Callable[[Ready], None] = lambda _: None
+) -> None:
+    """Serve until somebody says that it is enough, and say so. `on_ready` is told when it does."""
     from ...server.serving import serve
 
-    _log_to_stderr(logging)
+    _log_to_stderr()
     found: list[Ready] = []
 
     def ready(ready: Ready) -> None:
@@ -113,15 +114,20 @@ def serve_here(here: Context, *, is_opened: bool = False, on_ready: Any = None) 
             here.give(told)
         else:
             _say_where(here, told)
-            here.say("Ctrl-C ends the server; agents run on.")
+            here.say(_HOW_TO_END[here.settings.stop_agents])
         _open(is_opened, ready.login)
-        if on_ready:
-            on_ready(ready)
+        on_ready(ready)
 
-    here.run(serve(settings_of(here.settings), ready, signals=_signals(), **options_of(here)))
+    await serve(settings_of(here.settings), ready, signals=_signals(), **options_of(here))
     if found:
         running = len([one for one in found[0].house.supervisor.list() if one.facts.has_process])
         here.note(f"ended; {running or 'no'} agents run on")
+
+
+_HOW_TO_END = {
+    False: "Ctrl-C ends the server; agents run on.",
+    True: "Ctrl-C ends the server, and the agents.",
+}
 
 
 def settings_of(settings: Settings) -> Any:
@@ -198,7 +204,9 @@ def _signals() -> tuple[signal.Signals, ...]:
     return tuple(ends)
 
 
-def _log_to_stderr(logging: Any) -> None:
+def _log_to_stderr() -> None:
+    import logging
+
     logging.basicConfig(
         level=logging.WARNING, format="%(asctime)s bridle: %(message)s", stream=sys.stderr
     )
