@@ -20,10 +20,16 @@ def register(
     command: Callable[..., Any],
     *lines: str,
     name: str | None = None,
+    takes_anything: bool = False,
 ) -> None:
     """Add a command with its docstring as its help, and these lines as examples."""
-    help_, epilog = flowing(command), examples(*lines)
-    app.command(name, rich_help_panel=panel, help=help_, epilog=epilog)(command)
+    app.command(
+        name,
+        rich_help_panel=panel,
+        help=flowing(command),
+        epilog=examples(*lines),
+        context_settings={"ignore_unknown_options": takes_anything},
+    )(command)
 
 
 def flowing(command: Callable[..., Any]) -> str:

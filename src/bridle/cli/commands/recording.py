@@ -41,6 +41,7 @@ def add_to(app: typer.Typer) -> None:
         "bridle replay wire.ndjson",
         "bridle replay wire.ndjson --speed 10",
         "BRIDLE_CLAUDE='bridle replay --as-cli wire.ndjson' bridle run 'Say hello'",
+        takes_anything=True,
     )
 
 
@@ -135,13 +136,24 @@ def replay(
 
     here = Context.of(context, is_json=is_json)
     if is_cli:
-        from ...testing.replay import Player
-
-        return Player(load_recording(file)).play()
+        return _as_cli(file)
     entries = load_recording(file)
     pace = 0.0 if is_instant or is_json else 1 / speed
     here.run(_show(here, entries, pace, is_verbose=is_verbose))
     return 0
+
+
+def _as_cli(file: Path) -> int:
+    """The exit code of the one that was recorded; it also ends by the same signal."""
+    import os
+
+    from ...process.recording import load_recording
+    from ...testing.replay import Player
+
+    code = Player(load_recording(file)).play()
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    return code
 
 
 async def _show(here: Context, entries: list[Entry], pace: float, *, is_verbose: bool) -> None:
