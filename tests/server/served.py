@@ -47,9 +47,7 @@ class Served(Struct, frozen=True):
         """Over TCP, with this token or with none."""
         if token is not None:
             headers["authorization"] = f"Bearer {token}"
-        return httpx.AsyncClient(
-            base_url=self.url, headers=headers, timeout=LIMIT, trust_env=False
-        )
+        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=LIMIT, trust_env=False)
 
     def local(self, **headers: str) -> httpx.AsyncClient:
         """Over the socket in the home."""

@@ -15,6 +15,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from .access import Caller, check_role
 from .answers import answer
+from .bodies import bounded
 from .house import House
 from .routes import events, identity, transcript
 
@@ -36,7 +37,8 @@ def make_app(house: House, caller: Caller | None = None) -> Litestar:
         guards=[check_role],
         dependencies={"house": Provide(lambda: house, sync_to_thread=False)},
         exception_handlers={Exception: answer},
-        middleware=[_from(caller)] if caller else [],
+        middleware=[bounded(house.bodies), *([_from(caller)] if caller else [])],
+        request_max_body_size=None,  # `bodies` has it
         openapi_config=None,
         logging_config=None,
     )

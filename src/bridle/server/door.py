@@ -8,7 +8,6 @@ answered goes out with headers that keep browsers strict.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -45,11 +44,10 @@ _log = logging.getLogger(__name__)
 class Door:
     """An ASGI application around another one."""
 
-    def __init__(self, app: Litestar, house: House, names: Names, body_seconds: float) -> None:
+    def __init__(self, app: Litestar, house: House, names: Names) -> None:
         self._app = app
         self._house = house
         self._names = names
-        self._body_seconds = body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
@@ -62,7 +60,7 @@ class Door:
             return
         if caller:
             scope["user"] = caller
-        await self._app(scope, _Body(receive, self._body_seconds), safe_send)
+        await self._app(scope, receive, safe_send)
 
     async def _admitted(self, scope: Scope) -> Caller | None:
         peer = peer_in(scope)
@@ -137,32 +135,6 @@ async def check_peer(peer: Peer, supervisor: Supervisor, name: str) -> None:
                 f"It can't be told whether you are a process of an agent: {why}.",
                 "Connect again, and keep the connection open until the answer is there.",
             )
-
-
-class _Body:
-    """What a client sends, for no longer than it may take to send it."""
-
-    def __init__(self, receive: Receive, seconds: float) -> None:
-        self._receive = receive
-        self._end = asyncio.get_running_loop().time() + seconds
-        self._is_whole = False
-
-    async def __call__(self) -> Any:
-        if self._is_whole:
-            return await self._receive()
-        try:
-            async with asyncio.timeout_at(self._end):
-                message = await self._receive()
-        except TimeoutError:
-            raise Problem(
-                408,
-                "too_slow",
-                "The body did not come in its time.",
-                "Send it faster.",
-                headers={"connection": "close"},
-            ) from None
-        self._is_whole = not message.get("more_body", False)
-        return message
 
 
 def _cookies(scope: Scope, name: str) -> Iterator[str]:

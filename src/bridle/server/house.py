@@ -17,6 +17,7 @@ from litestar.di import NamedDependency
 from msgspec import Struct, field
 
 from ..supervisor import Supervisor
+from .bodies import BodyLimits
 from .login import Tickets
 from .redaction import Redactor
 from .streams import Streams, StreamSettings, open_streams
@@ -36,6 +37,7 @@ class House(Struct):
     started_at: float = field(default_factory=time.time)
     #: Set when the server is about to end: streams come to their end then, so that it can.
     closing: asyncio.Event = field(default_factory=asyncio.Event)
+    bodies: BodyLimits = BodyLimits()
     #: Where it is served; "" where it is not.
     url: str = ""
 
@@ -55,5 +57,9 @@ async def open_house(
     closing = asyncio.Event()
     tokens = Tokens(supervisor.journal, now)
     await tokens.load()
-    async with open_streams(supervisor, time.time, closing, streams) as opened:
+
+    def held() -> set[str]:
+        return {token.id for token in tokens.list()}
+
+    async with open_streams(supervisor, now, closing, held, streams) as opened:
         yield House(home, supervisor, opened, tokens, Tickets(now), now=now, closing=closing)

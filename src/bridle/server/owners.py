@@ -84,8 +84,9 @@ def _owner(client: End, server: End) -> Owner:
             return Held(pid)
         if holds is None:
             hidden.append(pid)
-    # A process whose files can't be seen has the user that it shows, and so has its socket.
-    likely = tuple(pid for pid in hidden if uid in _uids(pid))
+    # What can't be seen of a process is its files, not its user, whose the socket is as well. The
+    # first process of all starts others, and speaks to nobody.
+    likely = tuple(pid for pid in hidden if pid != 1 and uid in _uids(pid))
     return Hidden(likely) if likely else Nowhere()
 
 

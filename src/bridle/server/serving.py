@@ -25,6 +25,7 @@ from .. import __version__
 from ..supervisor import Supervisor, open_supervisor
 from .address import Address, remove_address, write_address
 from .app import make_app
+from .bodies import BodyLimits
 from .door import Door
 from .guards import Names, host_name
 from .house import House, open_house
@@ -58,6 +59,7 @@ class ServeSettings(Struct, frozen=True, kw_only=True):
     allowed_hosts: tuple[str, ...] = ()
     stop_agents: bool = False
     limits: ConnectionLimits = ConnectionLimits()
+    bodies: BodyLimits = BodyLimits()
 
 
 class Stopping:
@@ -115,6 +117,7 @@ async def serve(
         stack.push_async_callback(_end_agents, agents, settings)
         local = stack.enter_context(bound_socket(settings.home))
         house = await stack.enter_async_context(open_house(settings.home, agents))
+        house.bodies = settings.bodies
         house.url = f"http://{host_name(_ALL.get(settings.host, settings.host))}:{port}"
         await keep_first_token(settings.home, house.tokens)
         await _Serving(settings, house, (tcp, local), stopping, on_ready).run()
@@ -141,13 +144,12 @@ class _Serving:
         self._sockets = sockets
         self._stopping = stopping
         self._on_ready = on_ready
-        limits = settings.limits
         names = Names(settings.host, sockets[0].getsockname()[1], settings.allowed_hosts)
-        door = Door(make_app(house), house, names, limits.body_seconds)
+        door = Door(make_app(house), house, names)
         self._server = _Server(
             uvicorn.Config(
                 door,
-                http=protocol_with(limits),
+                http=protocol_with(settings.limits),
                 ws="none",
                 lifespan="off",
                 loop="none",

@@ -1,0 +1,129 @@
+"""A program that asks the server for something, and reports what it was told.
+
+    python -I -S probe.py REPORTS SERVER TOKEN METHOD PATH [TRICK]
+
+REPORTS is the path of a socket on which the answer is told. SERVER is a port, or a socket's path;
+TOKEN may be "-". A TRICK is a way to hide whose the connection is:
+
+    in flight    while the server looks, nobody holds the connection: it is on its way in a message
+    hidden       a thread of its own holds it
+    hand over    the process that has connected ends; its child goes on
+    hit and run  it is closed before there is an answer
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import socket
+import sys
+import threading
+
+CLONE_FILES = 0x400
+
+
+def main() -> None:
+    reports, server, token, method, path, *tricks = sys.argv[1:]
+    trick = tricks[0] if tricks else ""
+    answer = TRICKS[trick](server, _request(token, method, path))
+    with socket.socket(socket.AF_UNIX) as report:
+        report.connect(reports)
+        report.sendall(json.dumps(answer).encode())
+
+
+def _request(token: str, method: str, path: str) -> bytes:
+    body = b'{"role": "person", "name": "stolen"}' if method == "POST" else b""
+    shown = f"Authorization: Bearer {token}\r\n" if token != "-" else ""
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{shown}"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def _connected(server: str) -> socket.socket:
+    if not server.isdigit():
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(server)
+        return connection
+    connection = socket.socket()
+    connection.connect(("127.0.0.1", int(server)))
+    return connection
+
+
+def _named(server: str, request: bytes) -> bytes:
+    """Over TCP a server has a name with a port."""
+    port = server if server.isdigit() else "1"
+    return request.replace(b"Host: localhost", f"Host: localhost:{port}".encode())
+
+
+def _answer(connection: socket.socket) -> list[object]:
+    data = b""
+    while piece := connection.recv(65536):
+        data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    return [int(head.split()[1]), body.decode()]
+
+
+def plainly(server: str, request: bytes) -> list[object]:
+    connection = _connected(server)
+    connection.sendall(_named(server, request))
+    return _answer(connection)
+
+
+def in_flight(server: str, request: bytes) -> list[object]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    connection = _connected(server)
+    connection.sendall(_named(server, request))
+    socket.send_fds(ours, [b"x"], [connection.fileno()])
+    connection.close()
+    # Until the server has looked there is nothing to read; it has, when something is.
+    threading.Event().wait(0.3)
+    _, [fd], _, _ = socket.recv_fds(theirs, 1, 1)
+    return _answer(socket.socket(fileno=fd))
+
+
+def hidden(server: str, request: bytes) -> list[object]:
+    answers: list[list[object]] = []
+
+    def apart() -> None:
+        assert ctypes.CDLL(None, use_errno=True).unshare(CLONE_FILES) == 0
+        answers.append(plainly(server, request))
+
+    thread = threading.Thread(target=apart)
+    thread.start()
+    thread.join()
+    return answers[0]
+
+
+def hand_over(server: str, request: bytes) -> list[object]:
+    connection = _connected(server)
+    parent, bell = os.getpid(), os.pipe()
+    if os.fork():
+        os._exit(0)
+    while os.getppid() == parent:
+        os.sched_yield()
+    os.close(bell[0])
+    connection.sendall(_named(server, request))
+    return _answer(connection)
+
+
+def hit_and_run(server: str, request: bytes) -> list[object]:
+    connection = _connected(server)
+    connection.sendall(_named(server, request))
+    connection.close()
+    return [0, "it did not wait"]
+
+
+TRICKS = {
+    "": plainly,
+    "in flight": in_flight,
+    "hidden": hidden,
+    "hand over": hand_over,
+    "hit and run": hit_and_run,
+}
+
+if __name__ == "__main__":
+    main()

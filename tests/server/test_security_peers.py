@@ -1,0 +1,227 @@
+"""From a process under an agent, with the person's token in hand: nobody approves themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bridle.testing import fake_claude
+from tests.supervisor.homes import INIT, LIMIT, ME, PROMPT, Home, Step
+
+from .served import Served, served
+
+HERE = Path(__file__).parent
+HOWS = ["child", "no environment", "orphan"]
+WAYS = ["tcp", "socket"]
+
+
+class Reports:
+    """Where probes tell what they were answered."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._told: asyncio.Queue[tuple[int, Any]] = asyncio.Queue()
+
+    async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        status, body = json.loads(await reader.read())
+        writer.close()
+        self._told.put_nowait((status, json.loads(body) if body.startswith(("{", "[")) else body))
+
+    async def next(self) -> tuple[int, Any]:
+        async with asyncio.timeout(LIMIT):
+            return await self._told.get()
+
+    def words(
+        self, served: Served, way: str, *request: str, trick: str = "", token: str | None = None
+    ) -> list[str]:
+        """The command of a probe."""
+        server = served.ready.socket if way == "socket" else str(served.port)
+        shown = token or ("-" if way == "socket" else served.token)
+        program = [sys.executable, "-I", "-S", str(HERE / "probe.py")]
+        words = [*program, self.path, server, shown, *(request or ("GET", "/api/v1/me"))]
+        return [*words, trick] if trick else words
+
+
+@pytest.fixture
+async def reports() -> AsyncIterator[Reports]:
+    with tempfile.TemporaryDirectory() as folder:
+        reports = Reports(f"{folder}/reports")
+        async with await asyncio.start_unix_server(reports.take, reports.path):
+            yield reports
+
+
+@contextlib.contextmanager
+def warnings() -> Iterator[asyncio.Queue[str]]:
+    """What the door logs."""
+    queue: asyncio.Queue[str] = asyncio.Queue()
+    heard = logging.Handler()
+    heard.emit = lambda record: queue.put_nowait(record.getMessage())  # type: ignore[method-assign]
+    log = logging.getLogger("bridle.server.door")
+    log.addHandler(heard)
+    try:
+        yield queue
+    finally:
+        log.removeHandler(heard)
+
+
+async def agent_runs(served: Served, home: Home, words: list[str], how: str = "child") -> str:
+    """Start an agent that runs this; the id of its session."""
+    steps: list[Step] = [PROMPT, INIT, {"run": words, "how": how}, {"say": "done"}]
+    scenario = home.work / f"scenario-{len(list(home.work.iterdir()))}.json"
+    scenario.write_bytes(msgspec.json.encode(steps))
+    program = [sys.executable, "-I", "-S", str(HERE / "running_claude.py")]
+    kit = str(Path(fake_claude.__file__).parent)
+    command = [*program, kit, "--scenario", str(scenario), "--report", f"{scenario}.report"]
+    record = await served.supervisor.create(cwd=home.work, by=ME, prompt="go", command=command)
+    return record.id
+
+
+async def run(reports: Reports, words: list[str]) -> tuple[int, Any]:
+    """As a person does, in a terminal."""
+    probe = await asyncio.create_subprocess_exec(*words)
+    told = await reports.next()
+    assert await probe.wait() == 0
+    return told
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("how", HOWS)
+async def test_a_process_under_an_agent_never_gets_a_persons_rights(
+    home: Home, reports: Reports, way: str, how: str
+) -> None:
+    async with served(home.folder) as server:
+        with warnings() as logged:
+            words = reports.words(server, way)
+            session = await agent_runs(server, home, words, how)
+            status, body = await reports.next()
+        assert (status, body["code"]) == (403, "agent_peer")
+        assert body["about"] == {"session": session}
+        assert session in body["detail"]
+        assert session in logged.get_nowait()
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_nor_by_any_route_or_with_a_readers_token(
+    home: Home, reports: Reports, way: str
+) -> None:
+    async with served(home.folder) as server:
+        async with server.local() as person:
+            made = await person.post("/api/v1/tokens", json={"role": "reader", "name": "x"})
+        reader = made.json()["text"]
+        cases = [("POST", "/api/v1/tokens", ""), ("POST", "/api/v1/tickets", "")]
+        cases += [("GET", "/api/v1/me", reader), ("GET", "/", "")]
+        for method, path, token in cases:
+            words = reports.words(server, way, method, path, token=token or None)
+            await agent_runs(server, home, words)
+            status, body = await reports.next()
+            assert (status, body["code"]) == (403, "agent_peer"), path
+        assert all(token.name != "stolen" for token in server.house.tokens.list())
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_process_that_is_no_agents_gets_them_while_agents_run(
+    home: Home, reports: Reports, way: str
+) -> None:
+    async with served(home.folder) as server:
+        await agent_runs(server, home, reports.words(server, way))
+        assert (await reports.next())[0] == 403
+        status, body = await run(reports, reports.words(server, way))
+        assert (status, body["role"]) == (200, "person")
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_an_agents_own_token_works_from_its_process(
+    home: Home, reports: Reports, way: str
+) -> None:
+    async with served(home.folder) as server:
+        other = await agent_runs(server, home, ["/bin/true"])
+        async with server.local() as person:
+            wanted = {"role": "agent", "name": "a", "session": other}
+            text = (await person.post("/api/v1/tokens", json=wanted)).json()["text"]
+        await agent_runs(server, home, reports.words(server, way, token=text))
+        status, body = await reports.next()
+        assert (status, body["role"], body["session"]) == (200, "agent", other)
+        words = reports.words(server, way, "POST", "/api/v1/tokens", token=text)
+        await agent_runs(server, home, words)
+        status, body = await reports.next()
+        assert (status, body["code"]) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_ticket_is_not_taken_from_an_agent(home: Home, reports: Reports, way: str) -> None:
+    async with served(home.folder) as server:
+        path = server.ready.login.removeprefix(server.url)
+        words = reports.words(server, way, "GET", path)
+        words[words.index(server.token if way == "tcp" else "-")] = "-"
+        await agent_runs(server, home, words)
+        status, body = await reports.next()
+        assert (status, body["code"]) == (403, "agent_peer")
+        async with server.client() as browser:
+            assert (await browser.get(path)).status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("way", "trick", "codes"),
+    [
+        ("tcp", "in flight", ("unknown_peer", "agent_peer")),  # it may be too late to hide
+        ("tcp", "hidden", ("unknown_peer",)),
+        ("tcp", "hand over", ("agent_peer",)),
+        ("socket", "in flight", ("agent_peer",)),
+        ("socket", "hidden", ("agent_peer",)),
+        ("socket", "hand over", ("unknown_peer",)),
+    ],
+)
+async def test_a_connection_whose_holder_hides_is_refused(
+    home: Home, reports: Reports, way: str, trick: str, codes: tuple[str, ...]
+) -> None:
+    async with served(home.folder) as server:
+        words = reports.words(server, way, trick=trick)
+        await agent_runs(server, home, words, "orphan")
+        status, body = await reports.next()
+        assert status == 403
+        assert body["code"] in codes
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_one_who_does_not_wait_for_the_answer_has_done_nothing(
+    home: Home, reports: Reports, way: str
+) -> None:
+    async with served(home.folder) as server:
+        with warnings() as logged:
+            request = ("POST", "/api/v1/tokens")
+            words = reports.words(server, way, *request, trick="hit and run")
+            await agent_runs(server, home, words, "orphan")
+            await reports.next()
+            async with asyncio.timeout(LIMIT):
+                assert "refused" in await logged.get()
+        assert all(token.name != "stolen" for token in server.house.tokens.list())
+
+
+async def test_an_agent_of_another_home_is_one_too(
+    home: Home, reports: Reports, tmp_path: Path
+) -> None:
+    async with served(home.folder) as server, served(tmp_path / "other") as other:
+        await agent_runs(other, home, reports.words(server, "tcp"), "orphan")
+        status, body = await reports.next()
+        assert (status, body["code"], body["about"]) == (403, "agent_peer", {"session": ""})
+
+
+async def test_one_who_was_started_by_an_agent_with_us_is_none_of_ours(
+    home: Home, reports: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that is tried out inside of an agent works there as anywhere."""
+    monkeypatch.setenv("BRIDLE_LAUNCH", "above")
+    async with served(home.folder) as server:
+        assert (await run(reports, reports.words(server, "tcp")))[0] == 200
+        await agent_runs(server, home, reports.words(server, "tcp"))
+        assert (await reports.next())[1]["code"] == "agent_peer"
