@@ -8,28 +8,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from typing import Annotated, ClassVar, NoReturn
 
 import typer
 
 from .. import __version__
 from ..errors import BridleError, words_of
-from .commands import (
-    approving,
-    doctor,
-    listing,
-    policy,
-    recording,
-    serving,
-    sessions,
-    settings,
-    starting,
-)
 from .context import Context
-from .demo import command as demo
 from .errors import FAILED, INTERRUPTED, MISUSED, OK, CommandError, one_line
-from .terminal import commands as terminal
-from .tree import OrderedGroup
+from .tree import LazyGroup
 
 HELP = """\
 Run Claude Code agents, decide what they may do, keep every event.
@@ -37,9 +24,30 @@ Run Claude Code agents, decide what they may do, keep every event.
 `bridle up` starts the server, `bridle start` an agent, `bridle approvals` shows what waits for you.
 """
 
+
+class Commands(LazyGroup):
+    """All of them, in the order of the help."""
+
+    homes: ClassVar[dict[str, tuple[str, ...]]] = {
+        "terminal.commands": ("run", "attach", "logs"),
+        "commands.starting": ("start",),
+        "commands.listing": ("ps",),
+        "commands.sessions": (
+            *("send", "interrupt", "stop", "resume", "fork", "pause", "unpause", "rm"),
+        ),
+        "commands.approving": ("approvals", "approve", "deny"),
+        "commands.serving": ("up", "down", "url"),
+        "demo.command": ("demo",),
+        "commands.policy": ("policy",),
+        "commands.recording": ("record", "replay"),
+        "commands.doctor": ("doctor",),
+        "commands.settings": ("config", "version"),
+    }
+
+
 app = typer.Typer(
     name="bridle",
-    cls=OrderedGroup,
+    cls=Commands,
     help=HELP,
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -76,22 +84,6 @@ def before(
 ) -> None:
     flags = {name: value for name, value in (("home", home), ("url", url)) if value is not None}
     context.obj = Context(flags=flags, config=config, is_debug=is_debug)
-
-
-for module in (
-    terminal,
-    starting,
-    listing,
-    sessions,
-    approving,
-    serving,
-    demo,
-    policy,
-    recording,
-    doctor,
-    settings,
-):
-    module.add_to(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from typing import Any, ClassVar
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 
 def register(
@@ -25,6 +27,7 @@ def register(
     """Add a command with its docstring as its help, and these lines as examples."""
     app.command(
         name,
+        cls=QuickCommand,
         rich_help_panel=panel,
         help=flowing(command),
         epilog=examples(*lines),
@@ -44,8 +47,38 @@ def examples(*lines: str) -> str:
     return "\n\n".join(["[bold]Examples[/bold]", *(f"  [cyan]{line}[/cyan]" for line in escaped)])
 
 
-class OrderedGroup(TyperGroup):
-    """Lists its commands by panel, in the order in which they were registered."""
+class _Quick:
+    """What is not given stays so, without a validator: to load one takes longer than most commands
+    do."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if not isinstance(param.process_value, partial):
+                param.process_value = partial(_processed, param, param.process_value)
+        return params
+
+
+def _processed(param: Any, process: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
+    if value is not None or param.required:
+        return process(ctx, value)
+    unset = () if param.multiple or param.nargs == -1 else None
+    return param.callback(ctx, param, unset) if param.callback else unset
+
+
+class QuickCommand(_Quick, TyperCommand):
+    pass
+
+
+class QuickGroup(_Quick, TyperGroup):
+    pass
+
+
+class LazyGroup(_Quick, TyperGroup):
+    """The root: a module is loaded when one of its commands is asked for. Lists commands by panel.
+
+    (To load and to build all of them takes a tenth of a second, at each call and at each Tab.)
+    """
 
     PANELS: ClassVar[tuple[str, ...]] = (
         "Agents",
@@ -55,17 +88,35 @@ class OrderedGroup(TyperGroup):
         "Looking back",
         "Bridle itself",
     )
+    #: The modules below `bridle.cli`, with the names of their commands.
+    homes: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.commands:
+            # A name that nobody has is held against all of them.
+            found = [home for home, names in self.homes.items() if cmd_name in names]
+            self._load(found or list(self.homes))
+        return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: Any) -> list[str]:
+        self._load(list(self.homes))
         names = super().list_commands(ctx)
-        return sorted(names, key=lambda name: self._place(self.commands[name]))
+        order = [name for names in self.homes.values() for name in names]
+        return sorted(names, key=lambda name: (self._panel(name), order.index(name)))
 
-    def _place(self, command: Any) -> int:
-        panel = getattr(command, "rich_help_panel", None)
+    def _panel(self, name: str) -> int:
+        panel = getattr(self.commands[name], "rich_help_panel", None)
         return self.PANELS.index(panel) if panel in self.PANELS else len(self.PANELS)
 
+    def _load(self, homes: list[str]) -> None:
+        for home in homes:
+            if not set(self.homes[home]) <= self.commands.keys():
+                app = typer.Typer(rich_markup_mode="rich", add_completion=False)
+                import_module(f".{home}", __package__).add_to(app)
+                self.commands.update(typer.main.get_group(app).commands)
 
-class DefaultGroup(TyperGroup):
+
+class DefaultGroup(_Quick, TyperGroup):
     """A group that is also a command: what is none of its commands is for the first of them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

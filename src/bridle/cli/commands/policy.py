@@ -15,14 +15,16 @@ from ..completion import policy_names
 from ..context import Context
 from ..errors import Misused
 from ..options import Json
-from ..tree import register
+from ..tree import QuickGroup, register
 
 if TYPE_CHECKING:
     from ...policy import Call, Policy, Verdict
 
 PANEL = "What agents may do"
 
-policy = typer.Typer(no_args_is_help=True, help="What agents may do: look at it, try it, keep it.")
+policy = typer.Typer(
+    cls=QuickGroup, no_args_is_help=True, help="What agents may do: look at it, try it, keep it."
+)
 
 PolicyName = Annotated[
     str,

@@ -7,11 +7,13 @@ import typer
 from ... import __version__
 from ..context import Context
 from ..options import Json
-from ..tree import register
+from ..tree import QuickGroup, register
 
 PANEL = "Bridle itself"
 
-config = typer.Typer(no_args_is_help=True, help="What is set, and where that comes from.")
+config = typer.Typer(
+    cls=QuickGroup, no_args_is_help=True, help="What is set, and where that comes from."
+)
 
 
 def add_to(app: typer.Typer) -> None:
