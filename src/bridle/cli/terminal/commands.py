@@ -12,7 +12,7 @@ from ..commands.starting import Mode, Values
 from ..completion import policy_names
 from ..context import Context
 from ..errors import Misused
-from ..options import Json, Prompt
+from ..options import Json, Prompt, SessionName
 from ..people import person_here
 from ..tree import register
 
@@ -33,6 +33,23 @@ def add_to(app: typer.Typer) -> None:
         "git diff | bridle run - --policy read-only > review.md",
         "bridle run -i                       # type prompts, Ctrl-D leaves",
         "bridle run --resume 3f2a… 'And now the docs'",
+    )
+
+    register(
+        app,
+        PANEL,
+        attach,
+        "bridle attach fixer",
+        "bridle attach fixer --read-only",
+    )
+    register(
+        app,
+        "Looking back",
+        logs,
+        "bridle logs fixer",
+        "bridle logs fixer -f --tail 20",
+        "bridle logs fixer --since 10m --json | jq .kind",
+        "bridle logs fixer --events",
     )
 
 
@@ -147,3 +164,69 @@ def _plan(here: Context, spec: LaunchSpec, name: str, rules: Values) -> Plan:
         policy=here.settings.policy,
         rules=tuple(rules or ()),
     )
+
+
+def attach(
+    context: typer.Context,
+    session: SessionName,
+    tail: Annotated[
+        int, typer.Option("--tail", "-t", min=0, max=1000, help="Show the last so many entries.")
+    ] = 50,
+    is_read_only: Annotated[
+        bool, typer.Option("--read-only", "-r", help="Only look on: no keys, no prompts.")
+    ] = False,
+    stops: Annotated[
+        bool, typer.Option("--stop-on-exit", help="Stop the agent when you leave.")
+    ] = False,
+    is_verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="All that it thinks, its stderr, each change.")
+    ] = False,
+    is_json: Json = False,
+) -> int:
+    """Follow an agent that the server looks after, answer what it asks, and talk to it.
+
+    What you type is sent with Enter. Ctrl-C ends its turn; twice, or Ctrl-D, leaves, and the agent
+    runs on. If the server goes away, it is waited for.
+    """
+    from .launching import attach_here
+
+    here = Context.of(context, is_json=is_json)
+    return here.run(
+        attach_here(
+            here,
+            session,
+            tail,
+            is_read_only=is_read_only or is_json,
+            stops=stops,
+            is_verbose=is_verbose,
+        )
+    )
+
+
+def logs(
+    context: typer.Context,
+    session: SessionName,
+    is_followed: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
+    ] = False,
+    tail: Annotated[
+        int | None, typer.Option("--tail", "-t", min=0, help="Only the last so many.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only since then: 30s, 10m, 2h, 1d ago.")
+    ] = None,
+    is_raw: Annotated[
+        bool, typer.Option("--events", help="The events as they were written down, one a line.")
+    ] = False,
+    is_verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="All that it thinks, its stderr, each change.")
+    ] = False,
+    is_json: Json = False,
+) -> None:
+    """Show what happened in a session. Works also while no server is up, unless it follows."""
+    from .launching import show_logs
+    from .logs import Wanted, time_of
+
+    here = Context.of(context, is_json=is_json)
+    wanted = Wanted(tail=tail, since=time_of(since) if since else 0.0, is_followed=is_followed)
+    here.run(show_logs(here, session, wanted, is_raw=is_raw, is_verbose=is_verbose))

@@ -1,9 +1,11 @@
-"""`bridle run`, from its options to its exit code: here, or handed to a server.
+"""The commands of the terminal, from their options to their exit codes.
 
-Owns what is done before an agent is started: who is shown it, and whether its folder is trusted.
+Owns what is put together for each: who is shown what, by whom it is asked, and where the agent is.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from ...approvals import Person
 from ...process.spec import LaunchSpec
@@ -13,7 +15,11 @@ from ..people import person_here
 from .local import Plan, open_agent
 from .rendering import Look
 from .running import Running, tell_end
-from .sitting import sit_down
+from .screen import nothing
+from .sitting import can_ask, sit_down
+
+if TYPE_CHECKING:
+    from .logs import Wanted
 
 
 async def run_here(
@@ -39,8 +45,7 @@ async def detach(
     here: Context, spec: LaunchSpec, prompt: str | None, name: str, rules: list[str] | None
 ) -> int:
     """Have the server that is up make the session, and say how to see it."""
-    from ...server.shapes.sessions import NewSession
-    from ...views.stream import Limits
+    from ...server.shapes.sessions import LimitsGiven, NewSession
 
     for given, flag in ((rules, "--yes-to"), (spec.resume, "--resume")):
         if given:
@@ -53,7 +58,7 @@ async def detach(
         model=spec.model,
         mode=spec.permission_mode,
         policy=here.settings.policy,
-        limits=Limits(turns=spec.max_turns, cost_usd=spec.max_budget_usd),
+        limits=LimitsGiven(turns=spec.max_turns, cost_usd=spec.max_budget_usd),
         launch=launch,
     )
     async with here.client() as client:
@@ -65,3 +70,47 @@ async def detach(
     here.say(f"{made.id}")
     here.hint(f"see it with `bridle attach {called}`, stop it with `bridle stop {called}`")
     return OK
+
+
+async def attach_here(
+    here: Context,
+    session: str,
+    tail: int,
+    *,
+    is_read_only: bool,
+    stops: bool,
+    is_verbose: bool,
+) -> int:
+    """An agent behind the server, until somebody leaves."""
+    from .attaching import Attached
+
+    me = Person(person_here(), "terminal")
+    async with here.client() as client:
+        view = await client.sessions.get(session)
+        is_asked = can_ask() and not is_read_only
+        look = Look(folder=view.folder, is_verbose=is_verbose, me=me.name, is_asked_here=is_asked)
+        async with sit_down(look, is_json=here.is_json) as sitting:
+            attached = Attached(client, view, sitting, me, is_read_only=not is_asked, stops=stops)
+            code = await attached.go(tail)
+            sitting.view.say(_left(view.name or view.id[:8], stops=stops))
+    return code
+
+
+def _left(name: str, *, stops: bool) -> str:
+    return f"{name} was stopped" if stops else f"{name} runs on: bridle attach {name}"
+
+
+async def show_logs(
+    here: Context, session: str, wanted: Wanted, *, is_raw: bool, is_verbose: bool
+) -> None:
+    from .logs import show_events, show_transcript
+
+    async with here.client(offline=not wanted.is_followed) as client:
+        view = await client.sessions.get(session)
+        look = Look(folder=view.folder, is_verbose=is_verbose)
+        async with sit_down(look, is_json=here.is_json) as sitting:
+            sitting.screen.region = nothing  # a log is what has happened
+            if is_raw:
+                await show_events(client, view.id, sitting, wanted, is_json=here.is_json)
+            else:
+                await show_transcript(client, view.id, sitting, wanted)

@@ -33,8 +33,9 @@ class Printer:
         #: The call below which things can still be put.
         self._call = ""
         self._is_first = True
-        #: Calls of which it was told that somebody said no.
+        #: Calls of which it was told that somebody said no; and what they would change.
         self._refused: set[str] = set()
+        self._known: set[str] = set()
 
     def take(self, entry: e.TranscriptEntry) -> list[Block]:
         """What is to be shown now that this entry is so."""
@@ -86,13 +87,19 @@ class Printer:
         if entry.end is None:
             self._open.add(entry.position)
             return blocks
-        return [*blocks, *rendering.result(entry, self._look, is_apart=False)]
+        return [*blocks, *self._ending(entry, is_apart=False)]
 
     def _new_approval(self, entry: e.Approval) -> list[Block]:
         if entry.decision.status != "pending":
             return self._decided(entry, entry.decision)
         self._open.add(entry.position)
-        return [] if self._look.is_asked_here else rendering.asked(entry, self._look)
+        # Whoever is asked is shown what would change; and so is who may only look on.
+        is_shown_before = not entry.tool_use_id or entry.tool_use_id in self._known
+        self._known.add(entry.tool_use_id or "")
+        if self._look.is_asked_here:
+            return []
+        changed = [] if is_shown_before else rendering.changes(entry.tool, entry.input)
+        return [*changed, *rendering.asked(entry, self._look)]
 
     # --- what is otherwise now
 
@@ -127,7 +134,15 @@ class Printer:
         is_apart = self._call != entry.id
         if is_apart:
             self._call = ""
-        return rendering.result(entry, self._look, is_apart=is_apart)
+        return self._ending(entry, is_apart=is_apart)
+
+    def _ending(self, entry: e.ToolCall, *, is_apart: bool) -> list[Block]:
+        """What it has changed is shown when it has, unless it was shown before."""
+        is_due = entry.id not in self._known and entry.end and entry.end.outcome == "ok"
+        self._known.discard(entry.id)
+        changed = rendering.changes(entry.name, entry.input) if is_due else []
+        ended = rendering.result(entry, self._look, is_apart=is_apart)
+        return [*ended, *changed] if is_apart else [*changed, *ended]
 
     def _plan(self, entry: e.Plan) -> list[Block]:
         """Each part of it once. Where it is asked here, whoever asks has shown the plan."""

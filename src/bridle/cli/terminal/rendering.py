@@ -90,11 +90,13 @@ def _image(entry: e.Image, _: Look) -> list[Block]:
 def call(entry: e.ToolCall, look: Look) -> list[Block]:
     """What a call wants to do."""
     body = calls.headline(entry.name, entry.input, look.folder)
-    found = [Block(mark="call", body=Lines(body), style=_colour(entry.end))]
-    changed = calls.changes(entry.name, entry.input)
-    if changed:
-        found.append(Block(mark="none", body=Lines(changed), is_under=True))
-    return found
+    return [Block(mark="call", body=Lines(body), style=_colour(entry.end))]
+
+
+def changes(name: str, given: dict[str, Any]) -> list[Block]:
+    """What it makes of a file, or of a list."""
+    changed = calls.changes(name, given)
+    return [Block(mark="none", body=Lines(changed), is_under=True)] if changed else []
 
 
 def result(entry: e.ToolCall | e.ToolResult, look: Look, *, is_apart: bool) -> list[Block]:
@@ -111,7 +113,8 @@ def result(entry: e.ToolCall | e.ToolResult, look: Look, *, is_apart: bool) -> l
 
 
 def _whole_call(entry: e.ToolCall, look: Look) -> list[Block]:
-    return [*call(entry, look), *result(entry, look, is_apart=False)]
+    changed = changes(entry.name, entry.input)
+    return [*call(entry, look), *changed, *result(entry, look, is_apart=False)]
 
 
 def _lone_result(entry: e.ToolResult, look: Look) -> list[Block]:

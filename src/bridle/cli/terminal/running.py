@@ -14,18 +14,16 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
-from rich.text import Text
 
-from ...approvals import Person, Terminal
-from ...approvals.keyboard import Keyboard
+from ...approvals import Person
 from ...errors import SessionError
 from ...process.transport import StopLimits
 from ...protocol.messages import Result
 from ...session.session import Session
 from .denying import Unasked
+from .keys import Typist
 from .local import LocalAgent
 from .look import Mark
-from .prompting import LEAVE_PASTES, MARK_PASTES, PromptLine, PutOff
 from .rendering import totals
 from .signals import CtrlC, Signals
 from .sitting import Sitting
@@ -54,7 +52,7 @@ class RunEnd(Struct, frozen=True, kw_only=True, tag_field="kind", tag="run_end")
 
 
 class Running:
-    """One run. `prompts` are told one after another; with a `line`, more can be typed."""
+    """One run. `is_interactive`: further prompts can be typed, until whoever types them leaves."""
 
     def __init__(
         self, agent: LocalAgent, sitting: Sitting, me: Person, *, is_interactive: bool
@@ -63,7 +61,8 @@ class Running:
         self._sitting = sitting
         self._view = sitting.view
         self._me = me
-        self._line = PromptLine(sitting.screen.refresh) if is_interactive else None
+        self._is_interactive = is_interactive
+        self._typist = Typist(sitting, self._tell if is_interactive else None, self._leave)
         self._unasked = Unasked(agent.approvals, sitting.view)
         self._session: Session | None = None
         self._outcome: Outcome = "done"
@@ -76,7 +75,6 @@ class Running:
 
     async def go(self, prompt: str | None) -> RunEnd:
         """Until it is over, whatever ends it."""
-        self._draw()
         self._own(self._agent.follow(self._view, self._sitting.outlet, self._sitting.underway))
         self._own(self._ask())
         with self._signals():
@@ -114,54 +112,9 @@ class Running:
     async def _ask(self) -> None:
         asked = self._sitting.asked
         if asked:
-            if self._line:
-                asked.screen.write(MARK_PASTES)
-            try:
-                await Terminal(
-                    self._agent.approvals,
-                    self._me,
-                    keys=asked.keys,
-                    screen=asked.screen,
-                    # Nothing is kept of this agent: what it may from now on ends with it.
-                    scopes=("session",),
-                    aside=self._view.aside,
-                    idle=self._idle,
-                ).attend()
-            finally:
-                if self._line:
-                    asked.screen.write(LEAVE_PASTES)
+            # Nothing is kept of this agent: what it may from now on ends with it.
+            await self._typist.attend(asked, self._agent.approvals, self._me, ("session",))
         await self._unasked.deny_all()
-
-    async def _idle(self, keyboard: Keyboard, later: int) -> None:
-        """At the keyboard, while nothing is asked."""
-        underway = self._sitting.underway
-        key = "Tab" if self._line else "any key"
-        underway.hint = f"{later} put off ({key} shows it)" if later else ""
-        if self._line is None:
-            if later:
-                if await keyboard.key() in ("", "\x04"):
-                    raise EOFError
-                return
-            await asyncio.Event().wait()
-            return
-        while True:
-            try:
-                self._tell(await self._line.read(keyboard))
-            except PutOff:
-                if later:
-                    return
-            except EOFError:
-                self._left.set()
-                await asyncio.Event().wait()
-
-    def _draw(self) -> None:
-        underway, typed = self._sitting.underway, self._line
-        if typed:
-
-            def region(width: int, height: int) -> list[Text]:
-                return [*underway.lines(width, height - 1), typed.shown(width)]
-
-            self._sitting.screen.region = region
 
     # --- the work
 
@@ -194,7 +147,7 @@ class Running:
         self._introduce(session)
         if prompt is not None:
             await self._turn(prompt)
-        if self._line and not self._agent.over.is_set():
+        if self._is_interactive and not self._agent.over.is_set():
             waits = [asyncio.ensure_future(one.wait()) for one in (self._left, self._agent.over)]
             try:
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -212,6 +165,9 @@ class Running:
     def _tell(self, text: str) -> None:
         if self._session and not self._agent.over.is_set():
             self._own(self._turn(text))
+
+    def _leave(self) -> None:
+        self._left.set()
 
     async def _turn(self, text: str) -> None:
         turn = self._agent.send(text, self._me.name)
@@ -243,7 +199,7 @@ class Running:
             self._sitting.underway.notice = "Interrupting"
             self._view.say("interrupting: Ctrl-C again stops the agent at once", "warn")
             self._own(self._agent.interrupt())
-        elif self._line:
+        elif self._is_interactive:
             self._view.say("Ctrl-C again, or Ctrl-D, leaves")
 
     def _ended_by(self, number: signal.Signals) -> None:
@@ -271,7 +227,7 @@ class Running:
             case "failed":
                 return FAILED
             case "interrupted" | "stopped":
-                return INTERRUPTED if not self._line or self._ordered.is_set() else DONE
+                return INTERRUPTED if not self._is_interactive or self._ordered.is_set() else DONE
             case "unread":
                 return UNREAD
             case "done":

@@ -89,8 +89,13 @@ class Underway:
             case e.TurnEnd():
                 self._end()
                 self.cost_usd += entry.cost_usd
-            case e.Error(source="launch") | e.Status(topic="state", value="stopped" | "failed"):
+            case e.Error(source="launch"):
                 self._end()
+            case e.Status(topic="state", value=state):
+                if state in ("running", "awaiting approval"):
+                    self._begin(entry.at)
+                else:
+                    self._end()
 
     def hear(self, delta: bytes) -> None:
         """A piece of a message that is being made."""

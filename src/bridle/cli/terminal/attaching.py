@@ -1,0 +1,193 @@
+"""`bridle attach`: an agent that a server looks after, followed and talked to from a terminal.
+
+Owns what is heard from the server and what is told to it. The agent does not depend on any of this:
+whoever leaves, and however, it runs on. A server that goes away is waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ...approvals import Person
+from ...errors import BridleError
+from ...server.shapes.sessions import SessionView
+from ...views.entries import TranscriptEntry
+from ..client import Client, ServerEvent
+from ..errors import OK, CommandError, NoServer
+from .keys import Typist
+from .remote import RETRY_SECONDS, RemoteDocket
+from .signals import CtrlC, Signals
+from .sitting import Sitting
+
+_decode = msgspec.json.Decoder(TranscriptEntry).decode
+
+
+class _Delta(Struct):
+    body: Raw
+
+
+_decode_delta = msgspec.json.Decoder(_Delta).decode
+
+
+class Following:
+    """The transcript of one session: what there is, then what comes, over a server's restarts."""
+
+    def __init__(self, client: Client, session: SessionView, sitting: Sitting) -> None:
+        self._client = client
+        self._session = session
+        self._sitting = sitting
+        self._is_broken = False
+        self._probing: asyncio.Task[None] | None = None
+        self.docket = RemoteDocket(client, session.name or session.id[:8])
+
+    async def begin(self, tail: int) -> str:
+        """Show the last entries; the number of the event from which to go on."""
+        page = await self._client.sessions.transcript(self._session.id, limit=max(tail, 1))
+        for entry in page.entries[-tail:] if tail else []:
+            self.take(entry)
+        for approval in await self._client.approvals.list(
+            status="pending", session=self._session.id
+        ):
+            self.docket.is_pending(approval.id)
+        return str(page.seq)
+
+    async def go_on(self, last_id: str) -> None:
+        """What comes, until cancelled; or an error, if the session or the server is gone."""
+        try:
+            async for event in self._client.sessions.follow_transcript(
+                self._session.id, last_id=last_id, on_break=self._broke
+            ):
+                self._heard(event)
+                await self._sitting.outlet.room()
+        finally:
+            if self._probing:
+                self._probing.cancel()
+
+    def _heard(self, event: ServerEvent) -> None:
+        match event.event:
+            case "entry":
+                self.take(_decode(event.data))
+            case "delta":
+                self._sitting.view.hear(bytes(_decode_delta(event.data).body))
+
+    def take(self, entry: TranscriptEntry) -> None:
+        """Show it, and hear what it asks."""
+        self.docket.saw(entry)
+        self._sitting.view.take(entry)
+
+    # --- while the server is away
+
+    def _broke(self, _: str) -> None:
+        if not self._is_broken:
+            self._is_broken = True
+            self._sitting.view.say("the server is gone, waiting for it", "warn")
+            self._probing = asyncio.ensure_future(self._until_back())
+
+    async def _until_back(self) -> None:
+        while True:
+            try:
+                await self._client.sessions.get(self._session.id)
+            except (NoServer, CommandError):
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                self._is_broken = False
+                self._sitting.view.say("the server is back", "yes")
+                return
+
+
+class Attached:
+    """Whoever sits there, and one session. They may only look on, if `is_read_only`."""
+
+    def __init__(
+        self,
+        client: Client,
+        session: SessionView,
+        sitting: Sitting,
+        me: Person,
+        *,
+        is_read_only: bool,
+        stops: bool,
+    ) -> None:
+        self._client = client
+        self._session = session
+        self._sitting = sitting
+        self._view = sitting.view
+        self._me = me
+        self._is_read_only = is_read_only
+        self._stops = stops
+        self._left = asyncio.Event()
+        self._following = Following(client, session, sitting)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def go(self, tail: int) -> int:
+        """Until somebody leaves, or there is nothing more to see."""
+        last_id = await self._following.begin(tail)
+        waits = (
+            self._following.go_on(last_id),
+            self._ask(),
+            self._left.wait(),
+            self._sitting.outlet.gone.wait(),
+        )
+        with self._signals():
+            tasks = [asyncio.ensure_future(wait) for wait in waits]
+            try:
+                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+                if self._stops:
+                    await self._client.sessions.stop(self._session.id, "whoever was there left")
+            finally:
+                for task in (*tasks, *self._tasks):
+                    task.cancel()
+                await asyncio.gather(*tasks, *self._tasks, return_exceptions=True)
+        return OK
+
+    def _own(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _ask(self) -> None:
+        asked = self._sitting.asked
+        if asked and not self._is_read_only:
+            typist = Typist(self._sitting, self._send, self._left.set)
+            await typist.attend(asked, self._following.docket, self._me)
+        else:
+            await asyncio.Event().wait()
+
+    # --- telling it something
+
+    def _send(self, text: str) -> None:
+        self._own(self._tell(self._client.sessions.send(self._session.id, text)))
+
+    async def _tell(self, telling: Coroutine[Any, Any, object]) -> None:
+        try:
+            await telling
+        except BridleError as error:
+            self._view.say(str(error), "no")
+
+    def _signals(self) -> Signals:
+        pressed = CtrlC(self._once, self._left.set).pressed
+        signals = Signals(pressed, self._ended_by)
+        asked = self._sitting.asked
+        if asked and self._sitting.is_live:
+            return signals.at_terminal(self._sitting.screen, self._sitting.outlet, asked.keys)
+        return signals
+
+    def _once(self) -> None:
+        if self._is_read_only or self._sitting.asked is None:
+            self._left.set()
+        elif self._sitting.underway.since is None:
+            self._view.say("Ctrl-C again, or Ctrl-D, leaves; the agent runs on")
+        else:
+            self._view.say("interrupting its turn: Ctrl-C again leaves, and it runs on", "warn")
+            self._own(self._tell(self._client.sessions.interrupt(self._session.id)))
+
+    def _ended_by(self, _: signal.Signals) -> None:
+        self._left.set()
