@@ -98,7 +98,8 @@ class _Sending(ASGIResponse):
         with self._begin() as following:
             following.crowd.join(listener.bell)
             try:
-                await _put(listener, send, RETRY)
+                # Who is sent the first words has its place, and misses nothing from then on.
+                await _put(listener, send, RETRY + await following.more())
                 while listener.ending is None:
                     data = await following.more()
                     if not data and listener.is_due:
