@@ -127,12 +127,6 @@ SETTINGS: tuple[Setting, ...] = (
         False,
         "Whether agents end with the server; else they run on and are found again.",
     ),
-    Setting(
-        "redact",
-        "switch",
-        True,
-        "Whether what looks like a secret is left out of what the server tells.",
-    ),
     Setting("max_body", "bytes", 32 * MB, "The largest request that the server takes.", least=1024),
     Setting(
         "timeout",
@@ -164,7 +158,6 @@ class Settings:
     expires_in: float | None
     free_bytes: int
     stop_agents: bool
-    redact: bool
     max_body: int
     timeout: float
     #: `default`, a flag, a variable's name, or a file's path.

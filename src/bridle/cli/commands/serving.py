@@ -131,6 +131,7 @@ _HOW_TO_END = {
 
 
 def settings_of(settings: Settings) -> Any:
+    from ...server.bodies import BodyLimits
     from ...server.serving import ServeSettings
 
     names = tuple(name.strip() for name in (settings.allowed_hosts or "").split(",") if name)
@@ -141,6 +142,7 @@ def settings_of(settings: Settings) -> Any:
         allow_remote=settings.allow_remote,
         allowed_hosts=names,
         stop_agents=settings.stop_agents,
+        bodies=BodyLimits(large=settings.max_body),
     )
 
 

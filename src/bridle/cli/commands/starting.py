@@ -15,7 +15,7 @@ from ..options import Json, Prompt, pairs_of, prompt_of
 from ..tree import register
 
 if TYPE_CHECKING:
-    from ...server.shapes.sessions import EnvGiven, SessionView
+    from ...server.shapes.sessions import EnvGiven, LimitsGiven, SessionView
 
 PANEL = "Agents"
 LIMITS = "Limits: at one of them the agent is paused"
@@ -150,10 +150,12 @@ def _limits(
     seconds: float | None,
     tokens: int | None,
     children: int | None,
-) -> Any:
-    from ...views.stream import Limits
+) -> LimitsGiven:
+    from ...server.shapes.sessions import LimitsGiven
 
-    return Limits(turns=turns, cost_usd=cost, seconds=seconds, tokens=tokens, concurrency=children)
+    return LimitsGiven(
+        turns=turns, cost_usd=cost, seconds=seconds, tokens=tokens, concurrency=children
+    )
 
 
 def _folder(given: Path) -> Path:
