@@ -93,7 +93,7 @@ async def test_cut_streams_add_up_to_the_fold_of_everything(
         made = await silent(home, supervisor)
         path = f"/sessions/{made.id}/transcript"
         seen: Entries = {}
-        last = ""
+        last, upto = "", 0
         for number in range(30):
             upto = await tell(supervisor, made.id, a_turn(number))
             async with follow(port, path, last) as follower:

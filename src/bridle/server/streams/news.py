@@ -46,7 +46,7 @@ class News:
         self._gone = gone
         self._loop = asyncio.get_running_loop()
         self._told: dict[str, float] = {}
-        self._fleet(getattr(supervisor, "held", None))
+        self._fleet(supervisor.held)
         watches = (self._sessions, self._approvals, self._holdings)
         self._tasks = [asyncio.ensure_future(self._again(watch)) for watch in watches]
 
@@ -97,7 +97,7 @@ class News:
         last = (await log.info(stream.SUPERVISOR)).last_seq
         async for batch in log.follow(stream.SUPERVISOR, last):
             if any(event.kind in (stream.HELD, stream.RELEASED) for event in batch.stored):
-                self._fleet(getattr(self._supervisor, "held", None))
+                self._fleet(self._supervisor.held)
 
     def _fleet(self, held: stream.Limited | None) -> None:
         self.board.put("fleet", "fleet", {"held": msgspec.to_builtins(held)})
