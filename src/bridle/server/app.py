@@ -17,12 +17,36 @@ from .access import Caller, check_role
 from .answers import answer
 from .bodies import bounded
 from .house import House
-from .routes import events, identity, transcript
+from .routes import (
+    approvals,
+    controls,
+    events,
+    identity,
+    policies,
+    sessions,
+    telling,
+    transcript,
+    trust,
+    usage,
+)
+from .routes import house as house_routes
 
 PREFIX = "/api/v1"
 
 #: Each has its routes in `HANDLERS`, below the prefix, or in `ROOT_HANDLERS`.
-MODULES: tuple[ModuleType, ...] = (identity, events, transcript)
+MODULES: tuple[ModuleType, ...] = (
+    identity,
+    sessions,
+    controls,
+    telling,
+    events,
+    transcript,
+    approvals,
+    policies,
+    trust,
+    usage,
+    house_routes,
+)
 
 
 def make_app(house: House, caller: Caller | None = None) -> Litestar:

@@ -18,7 +18,9 @@ from msgspec import Struct, field
 
 from ..supervisor import Supervisor
 from .bodies import BodyLimits
+from .idempotency import Keys
 from .login import Tickets
+from .policies import KeptPolicies
 from .redaction import Redactor
 from .streams import Streams, StreamSettings, open_streams
 from .tokens import Tokens
@@ -32,6 +34,8 @@ class House(Struct):
     streams: Streams
     tokens: Tokens
     tickets: Tickets
+    keys: Keys
+    policies: KeptPolicies
     redactor: Redactor = field(default_factory=lambda: Redactor(os.environ))
     now: Callable[[], float] = time.time
     started_at: float = field(default_factory=time.time)
@@ -61,5 +65,18 @@ async def open_house(
     def held() -> set[str]:
         return {token.id for token in tokens.list()}
 
+    keys = Keys(supervisor.journal, now)
+    await keys.sweep()
     async with open_streams(supervisor, now, closing, held, streams) as opened:
-        yield House(home, supervisor, opened, tokens, Tickets(now), now=now, closing=closing)
+        yield House(
+            home,
+            supervisor,
+            opened,
+            tokens,
+            Tickets(now),
+            keys,
+            KeptPolicies(supervisor.journal, now),
+            now=now,
+            started_at=now(),
+            closing=closing,
+        )

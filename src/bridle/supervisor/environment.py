@@ -65,11 +65,9 @@ def resolve(
                 found[name] = environ[rest]
             case "file":
                 try:
-                    found[name] = Path(rest).expanduser().read_text().removesuffix("\n")
-                except OSError as error:
-                    missing[name] = f"{rest}: {error.strerror}"
-                except UnicodeDecodeError:
-                    missing[name] = f"{rest} is no text"
+                    found[name] = _read(rest)
+                except _Unreadable as error:
+                    missing[name] = str(error)
             case "given" if name in given:
                 found[name] = given[name]
             case "env":
@@ -79,6 +77,21 @@ def resolve(
     if missing:
         raise MissingVariables(missing)
     return found
+
+
+class _Unreadable(Exception):
+    pass
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).expanduser().read_text().removesuffix("\n")
+    except OSError as error:
+        raise _Unreadable(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise _Unreadable(f"{path} is no text") from None
+    except (ValueError, RuntimeError) as error:  # a NUL in it, or a `~` of nobody
+        raise _Unreadable(f"{path}: {error}") from None
 
 
 def _source(value: Value) -> str:

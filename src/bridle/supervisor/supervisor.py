@@ -85,6 +85,16 @@ class Supervisor:
         """How many agents there are now, whatever has been noted of them yet."""
         return sum(charge.is_running for charge in self._sessions)
 
+    @property
+    def held(self) -> stream.Limited | None:
+        """Why no agent is started or told anything now: the service refuses."""
+        return self._fleet.held
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether something that happened can't be written down just now."""
+        return self._pen.is_stuck or any(charge.pen.is_stuck for charge in self._sessions)
+
     # --- opening and closing
 
     async def open(self) -> None:

@@ -6,9 +6,9 @@ that are not known.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from ...protocol.permissions import PermissionMode
 from ...supervisor import Limits, OrphanRule, Outcome, SessionRecord, State
@@ -166,6 +166,20 @@ class FileValue(Struct, frozen=True, tag="file", forbid_unknown_fields=True):
 EnvGiven: TypeAlias = PlainValue | SecretValue | EnvironmentValue | FileValue
 
 
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=10**12)]
+Amount: TypeAlias = Annotated[float, Meta(ge=0, le=1e12)]
+
+
+class LimitsGiven(Limits, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a session and all below it may use; what is left out, or null, is not limited."""
+
+    turns: Count | None = None
+    cost_usd: Amount | None = None
+    seconds: Amount | None = None
+    tokens: Count | None = None
+    concurrency: Count | None = None
+
+
 class NewSession(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A session to be made. `launch` are further options of a launch, by the names that
     docs/sessions.md has; `policy` is a preset, a stored policy's name or a file's path."""
@@ -177,7 +191,7 @@ class NewSession(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: str | None = None
     mode: PermissionMode | None = None
     policy: str = "ask"
-    limits: Limits = Limits()
+    limits: LimitsGiven = LimitsGiven()
     parent: str | None = None
     orphans: OrphanRule = "stop"
     env: dict[str, EnvGiven] = {}
@@ -214,3 +228,40 @@ class Sent(Struct, frozen=True):
     """The uuid of the prompt, once it is written down."""
 
     uuid: str
+
+
+class Moding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of `mode`. A mode never loosens what the policy says."""
+
+    mode: PermissionMode
+
+
+class Modelling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of `model`; null goes back to the CLI's default."""
+
+    model: str | None
+
+
+class Rewinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Put files back as they were at the prompt with this uuid; a dry run only tells which."""
+
+    uuid: str
+    dry_run: bool = False
+
+
+class RewoundView(Struct, frozen=True, kw_only=True):
+    """What the CLI answered: whether it can, and what changed, or would."""
+
+    can_rewind: bool
+    error: str | None
+    files_changed: list[str]
+    insertions: int
+    deletions: int
+
+
+class InterruptedView(Struct, frozen=True, kw_only=True):
+    """Prompts that are queued in the CLI all the same, and those that went with the turn, as far as
+    it tells them."""
+
+    still_queued: list[str]
+    cancelled: list[str]

@@ -1,0 +1,104 @@
+"""How the server and its agents are; letting all go on; whether the log is what it was."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections import Counter
+from typing import Any
+
+from litestar import Request, get, post
+from litestar.params import JSONBody
+
+from ... import __version__
+from ...errors import BridleError, words_of
+from ...journal import Verdict, verify
+from ..access import caller_of, takes
+from ..house import House, TheHouse
+from ..shapes.house import (
+    Alive,
+    AuditView,
+    JournalHealth,
+    Released,
+    VerdictView,
+    Verifying,
+    Well,
+)
+
+
+@get("/health", opt=takes())
+async def health(request: Request[Any, Any, Any], house: TheHouse) -> Well | Alive:
+    """That it is up; for those who have a token, also how it is."""
+    caller = caller_of(request)
+    if caller is None or caller.role == "agent":
+        return Alive(version=__version__)
+    supervisor = house.supervisor
+    states = Counter(record.state for record in supervisor.list())
+    pending = await supervisor.approvals.list(status="pending")
+    return Well(
+        version=__version__,
+        home=str(house.home),
+        uptime=max(house.now() - house.started_at, 0.0),
+        is_asleep=supervisor.is_asleep,
+        sessions=dict(states),
+        running=supervisor.running,
+        queued=states["queued"],
+        approvals=len(pending),
+        disk_free=disk_free(house),
+        journal=await _journal(house),
+        held=supervisor.held,
+    )
+
+
+async def _journal(house: House) -> JournalHealth:
+    problem = ""
+    try:
+        await house.supervisor.journal.log.info("supervisor")
+    except BridleError as error:
+        problem = words_of(error)
+    size = await asyncio.to_thread(journal_size, house)
+    return JournalHealth(
+        is_writable=not house.supervisor.is_stuck, size_bytes=size, problem=problem
+    )
+
+
+def disk_free(house: House) -> int:
+    return shutil.disk_usage(house.home).free
+
+
+def journal_size(house: House) -> int:
+    """Of the log itself, without large payloads."""
+    return sum(file.stat().st_size for file in house.home.glob("journal.db*") if file.is_file())
+
+
+@post("/fleet/release", status_code=200)
+async def release(house: TheHouse) -> Released:
+    """Let all go on that was held back: somebody has logged in, or a limit is lifted."""
+    was_held = house.supervisor.held is not None
+    house.supervisor.logged_in()
+    return Released(was_held=was_held)
+
+
+@post("/audit/verify", status_code=200, opt=takes("person", "reader"))
+async def verify_audit(house: TheHouse, data: JSONBody[Verifying | None] = None) -> AuditView:
+    """Whether what people decided stands in the log as it was written, for each stream."""
+    journal = house.supervisor.journal
+    if data and data.session is not None:
+        streams = [house.supervisor.get(data.session).id]
+    else:
+        streams = [info.name for info in await journal.log.streams()]
+    found = [_view(await verify(journal, stream)) for stream in streams]
+    return AuditView(is_intact=all(one.is_intact for one in found), streams=found)
+
+
+def _view(verdict: Verdict) -> VerdictView:
+    return VerdictView(
+        stream=verdict.stream,
+        sealed=verdict.sealed,
+        is_intact=verdict.is_intact,
+        broken_at=verdict.broken_at,
+        reason=verdict.reason,
+    )
+
+
+HANDLERS = [health, release, verify_audit]
