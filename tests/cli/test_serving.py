@@ -1,0 +1,118 @@
+"""The server by the command: started, found, started behind, ended, in the way of another."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+
+import httpx
+
+from tests.process.children import marked
+
+from .shells import Shell
+
+
+def test_up_says_where_it_is_and_ctrl_c_ends_it(shell: Shell) -> None:
+    told = shell.up()
+    assert told["home"] == str(shell.home)
+    assert told["recovered"]["alive"] == []
+    assert httpx.get(told["url"] + "/api/v1/me").status_code == 401
+    token = (shell.home / "token").read_text().strip()
+    me = httpx.get(told["url"] + "/api/v1/me", headers={"Authorization": f"Bearer {token}"})
+    assert me.json()["role"] == "person"
+    assert shell.end_server() == 0
+
+
+def test_the_address_that_is_printed_lets_a_browser_in_once(shell: Shell) -> None:
+    told = shell.up()
+    for address in (told["login"], shell.json("url")["url"]):
+        with httpx.Client() as browser:
+            assert browser.get(address).status_code == 303
+            assert browser.get(told["url"] + "/api/v1/me").json()["via"] == "web"
+            assert browser.get(address).status_code >= 400
+    assert shell.run("url").startswith(told["url"])
+
+
+def test_a_second_server_of_the_same_home_is_refused_and_says_where_the_first_is(
+    shell: Shell,
+) -> None:
+    shell.up()
+    said = shell.run("up", "--port", "0", code=5)
+    assert "is up already; `bridle url` says where, `bridle down` ends it" in said
+
+
+def test_a_port_in_use_is_one_line_with_what_to_do(shell: Shell) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        said = shell.run("up", "--port", str(taken.getsockname()[1]), code=1)
+    assert "is in use by another program" in said
+    assert "--port" in said
+
+
+def test_an_address_that_others_reach_needs_a_flag(shell: Shell) -> None:
+    said = shell.run("up", "--host", "0.0.0.0", "--port", "0", code=1)
+    assert "--allow-remote" in said
+
+
+def test_detached_it_runs_on_until_down_ends_it(shell: Shell) -> None:
+    done = shell.done("up", "--detach", "--port", "0", "--json")
+    told = json.loads(done.stdout)
+    assert told["pid"] in marked(shell.mark)
+    log = shell.home / "server.log"
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    assert httpx.get(told["url"] + "/api/v1/me").status_code == 401
+    assert shell.json("down") == {"pid": told["pid"], "stopped_agents": 0}
+    assert marked(shell.mark) == []
+    assert shell.run("down", code=3) == "bridle: no server is up; start one with `bridle up`\n"
+
+
+def test_detached_it_says_why_it_can_not_start(shell: Shell) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        said = shell.run("up", "-d", "--port", str(taken.getsockname()[1]), code=1)
+    assert "is in use by another program" in said
+    assert said.count("\n") == 1
+    assert marked(shell.mark) == []
+
+
+def test_down_ends_who_listens_and_not_whom_a_file_names(shell: Shell) -> None:
+    """A file that was left behind names a process that is another one by now."""
+    told = shell.up()
+    hint = shell.home / "server.json"
+    wrong = json.loads(hint.read_text()) | {"pid": os.getpid()}
+    hint.write_text(json.dumps(wrong))
+    assert shell.json("down")["pid"] == told["pid"]
+
+
+def test_a_server_that_was_killed_is_not_taken_for_one_that_is_up(shell: Shell) -> None:
+    shell.up()
+    shell.kill_server()
+    assert (shell.home / "bridle.sock").exists()
+    assert "no server is up" in shell.run("stop", "x", code=3)
+    shell.up()
+    assert shell.end_server() == 0
+
+
+def test_the_end_of_its_terminal_ends_it_in_good_order(shell: Shell) -> None:
+    shell.up()
+    assert shell.end_server(signal.SIGHUP) == 0
+    assert not (shell.home / "bridle.sock").exists()
+
+
+def test_settings_reach_the_server_by_flag_variable_and_file(shell: Shell) -> None:
+    shell.home.mkdir(mode=0o700)
+    (shell.home / "bridle.toml").write_text('host = "localhost"\n')
+    told = shell.up()
+    assert told["url"].startswith("http://localhost:")
+
+
+def test_a_home_with_a_long_path_is_served_and_found(shell: Shell) -> None:
+    shell.env["BRIDLE_HOME"] = str(shell.folder / ("long" * 40))
+    told = shell.up()
+    assert not told["socket"].startswith(shell.env["BRIDLE_HOME"])
+    assert shell.run("url").startswith(told["url"])
