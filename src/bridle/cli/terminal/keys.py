@@ -31,9 +31,20 @@ class Typist:
         self._sitting = sitting
         self._send = send
         self._leave = leave
-        self._line = PromptLine(sitting.screen.refresh)
+        self._line = PromptLine(self._draw_soon)
+        self._is_due = False
         if send:
             sitting.screen.region = self._region
+
+    def _draw_soon(self) -> None:
+        """Once for all keys that came together: what is pasted has thousands."""
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._draw)
+
+    def _draw(self) -> None:
+        self._is_due = False
+        self._sitting.screen.refresh()
 
     def _region(self, width: int, height: int) -> list[Text]:
         return [*self._sitting.underway.lines(width, height - 1), self._line.shown(width)]

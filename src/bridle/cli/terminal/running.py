@@ -65,6 +65,7 @@ class Running:
         self._typist = Typist(sitting, self._tell if is_interactive else None, self._leave)
         self._unasked = Unasked(agent.approvals, sitting.view)
         self._session: Session | None = None
+        self._early: list[str] = []  # what was typed before it could be told
         self._outcome: Outcome = "done"
         self._ordered = asyncio.Event()  # to stop, at once
         self._left = asyncio.Event()  # there is nothing more to tell it
@@ -145,6 +146,8 @@ class Running:
         finally:
             self._sitting.underway.notice = ""
         self._introduce(session)
+        for text in self._early:
+            self._tell(text)
         if prompt is not None:
             await self._turn(prompt)
         if self._is_interactive and not self._agent.over.is_set():
@@ -163,7 +166,9 @@ class Running:
             self._view.say(words, "warn", "if you trust it: bridle trust")
 
     def _tell(self, text: str) -> None:
-        if self._session and not self._agent.over.is_set():
+        if self._session is None:
+            self._early.append(text)
+        elif not self._agent.over.is_set():
             self._own(self._turn(text))
 
     def _leave(self) -> None:

@@ -61,7 +61,7 @@ class Underway:
         self.tokens = 0
         #: In place of what it does: that it is being interrupted, for example.
         self.notice = ""
-        #: What can be done with it now.
+        #: In place of the number of those that wait: what can be done about them.
         self.hint = ""
 
     @property
@@ -154,16 +154,14 @@ class Underway:
         facts = [duration(max(now - self.since, 0.0), coarse=True)] if self.since else []
         facts += [f"{amount(self.tokens)} tokens"] if self.tokens else []
         facts += [money(self.cost_usd)] if self.cost_usd else []
-        waits = f" · {count(self.pending, 'approval')} pending" if self.pending else ""
-        hint = f"  {self.hint}" if self.hint else ""
+        pending = f"{count(self.pending, 'approval')} pending" if self.pending else ""
+        waits = f" · {self.hint or pending}" if self.hint or pending else ""
         told = " · ".join(facts)
         room = width - len(told) - len(waits) - 5
         what = Text(self.notice or self._doing(), style="bold")
         what.truncate(max(room, 10), overflow="ellipsis")
         text = Text.assemble((f"{spin} ", "cyan"), what, (f" · {told}" if told else "", "dim"))
         text.append(waits, "yellow")
-        if text.cell_len + len(hint) <= width:
-            text.append(hint, "dim")
         return text
 
     def _doing(self) -> str:
