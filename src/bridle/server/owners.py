@@ -77,8 +77,9 @@ def _owner(client: End, server: End) -> Owner:
     inode, uid = found
     wanted = f"socket:[{inode}]"
     hidden = []
-    # The newest first: most who come were started for it.
-    for pid in sorted(_pids(), reverse=True):
+    # The newest first: most who come were started for it. But ourselves before all others: what we
+    # start holds for a moment what we hold, and is an agent's by then.
+    for pid in sorted(_pids(), key=lambda pid: (pid == os.getpid(), pid), reverse=True):
         holds = _holds(pid, wanted)
         if holds:
             return Held(pid)
