@@ -10,7 +10,8 @@ import re
 import unicodedata
 
 _TOKENS = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b(.)|([\r\n\b\x07])|([^\x1b\r\n\b\x07]+)")
-_IGNORED = {"m", "h", "l"}
+#: The cursor, and the marks around what is pasted.
+_MODES = ("?25", "?2004")
 
 
 def width_of(char: str) -> int:
@@ -86,10 +87,11 @@ class Emulator:
                 self.row = max(self.row - number, self.top)
             case "J" if parameters in ("", "0"):
                 self._erase()
-            case "h" | "l" if parameters == "?25":
-                self.is_cursor_shown = final == "h"
+            case "h" | "l" if parameters in _MODES:
+                if parameters == "?25":
+                    self.is_cursor_shown = final == "h"
             case _:
-                assert final in _IGNORED, f"a command that we do not write: {parameters}{final}"
+                assert final == "m", f"a command that we do not write: {parameters}{final}"
 
     def _erase(self) -> None:
         del self.rows[self.row + 1 :]

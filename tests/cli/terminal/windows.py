@@ -36,6 +36,7 @@ class Window:
         self._bytes = b""
         self._came = asyncio.Event()
         self._is_over = False
+        self._wrong: AssertionError | None = None
         os.set_blocking(master, False)
         asyncio.get_running_loop().add_reader(master, self._read)
 
@@ -53,7 +54,10 @@ class Window:
         text = self._bytes.decode(errors="ignore")
         self._bytes = self._bytes[len(text.encode()) :]
         self.raw += text
-        self.screen.feed(text)
+        try:
+            self.screen.feed(text)
+        except AssertionError as error:
+            self._wrong = error
         self._came.set()
 
     def unplug(self) -> None:
@@ -93,11 +97,19 @@ class Window:
         try:
             async with asyncio.timeout(LIMIT):
                 while not is_so():
+                    self._check()
                     assert not self._is_over, f"{otherwise}, and it has ended:\n{self.seen[-3000:]}"
                     self._came.clear()
                     await self._came.wait()
         except TimeoutError:
-            raise AssertionError(f"{otherwise}:\n{self.screen.text[-3000:]}\n{self.raw[-1000:]!r}") from None
+            raise AssertionError(
+                f"{otherwise}:\n{self.screen.text[-3000:]}\n{self.raw[-1000:]!r}"
+            ) from None
+
+    def _check(self) -> None:
+        """Nothing was written that a terminal would do something else with."""
+        if self._wrong:
+            raise self._wrong
 
     async def ends(self) -> int:
         """Its exit code, once it has ended and all was read."""
@@ -106,6 +118,7 @@ class Window:
             while not self._is_over:
                 self._came.clear()
                 await self._came.wait()
+        self._check()
         return code
 
 

@@ -13,7 +13,6 @@ from ..completion import policy_names
 from ..context import Context
 from ..errors import Misused
 from ..options import Json, Prompt, SessionName
-from ..people import person_here
 from ..tree import register
 
 if TYPE_CHECKING:
@@ -157,9 +156,11 @@ def _spec(
 
 def _plan(here: Context, spec: LaunchSpec, name: str, rules: Values) -> Plan:
     from .local import Plan
+    from .words import on_one_line
 
+    called = name or Path(str(spec.cwd)).name
     return Plan(
-        name=name or Path(str(spec.cwd)).name or person_here(),
+        name=on_one_line(called, 60) or "agent",
         spec=spec,
         policy=here.settings.policy,
         rules=tuple(rules or ()),
