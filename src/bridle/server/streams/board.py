@@ -15,7 +15,7 @@ from msgspec import Struct
 from ...ids import new_token
 from .crowd import Crowd
 from .frames import BEAT, Frame, block
-from .ring import CHUNK_BYTES, Chunk
+from .ring import CHUNK_BYTES, MAX_JOINED, Chunk
 from .wants import Want
 
 Name: TypeAlias = Literal["session", "session.deleted", "approval", "fleet"]
@@ -82,6 +82,8 @@ class Board:
         """What has changed since; what was over when the client had begun is not told."""
         key = (number, begun, want)
         if key not in self._joined:
+            if len(self._joined) >= MAX_JOINED:
+                self._joined.clear()
             self._joined[key] = self._join(number, begun, want)
         return self._joined[key]
 

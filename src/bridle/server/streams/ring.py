@@ -19,6 +19,8 @@ MAX_BYTES = 4 * 1024 * 1024
 #: So much is sent at once, unless one frame is larger. What was sent and not read yet is in memory
 #: for each client.
 CHUNK_BYTES = 128 * 1024
+#: So many of them are kept for others who are at the same place.
+MAX_JOINED = 32
 
 
 class Chunk(Struct, frozen=True, gc=False):
@@ -92,6 +94,8 @@ class Ring:
         key = (place, most, want)
         chunk = self._joined.get(key)
         if chunk is None:
+            if len(self._joined) >= MAX_JOINED:
+                self._joined.clear()
             chunk = self._joined[key] = self._join(place, want, most)
         return chunk
 

@@ -92,7 +92,7 @@ class _Sending(ASGIResponse):
         except BridleError:  # what was not sent is in the log: the client may come again
             _log.exception("a stream of %s ends", listener.session or "everything")
             listener.end(BYE)
-        await send(_body(listener.ending or b"", is_last=True))
+        await _put(listener, send, listener.ending or b"", is_last=True)
 
     async def _follow(self, listener: Listener, send: Send) -> None:
         with self._begin() as following:
@@ -114,17 +114,18 @@ class _Sending(ASGIResponse):
                 following.crowd.leave(listener.bell)
 
 
-async def _put(listener: Listener, send: Send, data: bytes) -> None:
+async def _put(listener: Listener, send: Send, data: bytes, *, is_last: bool = False) -> None:
     clock = asyncio.get_running_loop().time
+    body: HTTPResponseBodyEvent = {
+        "type": "http.response.body",
+        "body": data,
+        "more_body": not is_last,
+    }
     listener.sending_since = clock()
-    await send(_body(data))
+    await send(body)
     listener.sending_since = None
     listener.sent_at = clock()
     listener.is_due = False
-
-
-def _body(data: bytes, *, is_last: bool = False) -> HTTPResponseBodyEvent:
-    return {"type": "http.response.body", "body": data, "more_body": not is_last}
 
 
 async def _left(receive: Receive) -> None:

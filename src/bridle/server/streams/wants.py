@@ -29,6 +29,10 @@ class Want(Struct, frozen=True):
     #: Whether also what is passing by and not stored.
     has_live: bool = True
 
+    def hide(self, data: bytes) -> bytes:
+        """JSON, as it may be shown."""
+        return self.veil(data) if self.veil else data
+
     def takes(self, frame: Frame) -> bool:
         return (self.has_live or not frame.is_live) and self.kinds.has(frame.kind)
 
