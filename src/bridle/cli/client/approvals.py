@@ -5,10 +5,10 @@ An approval is named by its id, or by a beginning of it that no other has.
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import quote
 
 from ...approvals.model import Approval
+from ...server.shapes.approvals import Explanation
 from ...server.shapes.decisions import Choice, Deciding
 from ..errors import NotFound, Refused
 from .sessions import SHORTEST
@@ -34,9 +34,9 @@ class ApprovalsOf:
                 raise
         return await self._talk.ask("GET", _at(await self._begins_with(approval)), Approval)
 
-    async def explain(self, approval: str) -> dict[str, Any]:
+    async def explain(self, approval: str) -> Explanation:
         """Why it is asked, and the rules that "always" would add."""
-        return await self._talk.ask("GET", _at(approval, "/explain"), dict[str, Any])
+        return await self._talk.ask("GET", _at(approval, "/explain"), Explanation)
 
     async def decide(self, approval: str, choice: Choice, shown: str | None = None) -> Approval:
         """`approval` is the whole id. `shown` is its digest, where the decider saw all of it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .approvals import ApprovalsOf
@@ -14,6 +15,8 @@ from .talk import Talk
 if TYPE_CHECKING:
     import httpx
 
+    from .policies import PoliciesOf, TrustOf
+
 
 class Client:
     """Made by `open_client`."""
@@ -23,6 +26,18 @@ class Client:
         self.sessions = SessionsOf(self.talk)
         self.approvals = ApprovalsOf(self.talk)
         self.house = HouseOf(self.talk)
+
+    @cached_property
+    def policies(self) -> PoliciesOf:
+        from .policies import PoliciesOf  # seldom wanted, and not light
+
+        return PoliciesOf(self.talk)
+
+    @cached_property
+    def trust(self) -> TrustOf:
+        from .policies import TrustOf
+
+        return TrustOf(self.talk)
 
     @property
     def place(self) -> str:

@@ -1,21 +1,48 @@
-"""The server itself: how it is, who may come in, what is kept there beside sessions."""
+"""The server itself: how it is, who may come in, what was used, and whether its log is whole."""
 
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
+from ...server.shapes.house import AuditView, Released, UsageView, Verifying, Well
 from .talk import Talk
 
 
 class HouseOf:
-    """All of a server that is about no session."""
+    """All of a server that is about no one session."""
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
 
-    async def health(self) -> dict[str, Any]:
-        return await self._talk.ask("GET", "/health", dict[str, Any])
+    async def health(self) -> Well:
+        return await self._talk.ask("GET", "/health", Well)
 
     async def ticket(self) -> str:
         """An address that lets a browser in, once."""
-        return str((await self._talk.ask("POST", "/tickets", dict[str, Any]))["url"])
+        return (await self._talk.ask("POST", "/tickets", dict[str, str]))["url"]
+
+    async def release(self) -> bool:
+        """Let all go on that was held; whether anything was."""
+        return (await self._talk.ask("POST", "/fleet/release", Released)).was_held
+
+    async def usage(self, *, by_model: bool = False) -> UsageView:
+        params = {"models": "true"} if by_model else {}
+        return await self._talk.ask("GET", "/usage", UsageView, params=params)
+
+    async def verify(self, session: str | None = None) -> AuditView:
+        body = Verifying(session=session)
+        return await self._talk.ask("POST", "/audit/verify", AuditView, body=body)
+
+    # --- tokens: never their texts, but for a new one
+
+    async def tokens(self) -> list[dict[str, Any]]:
+        return await self._talk.ask("GET", "/tokens", list[dict[str, Any]])
+
+    async def new_token(self, role: str, name: str, session: str = "") -> dict[str, Any]:
+        """`text` is the token; `token` is what is known of it."""
+        body = {"role": role, "name": name, "session": session}
+        return await self._talk.ask("POST", "/tokens", dict[str, Any], body=body)
+
+    async def revoke(self, token: str) -> None:
+        await self._talk.send("DELETE", f"/tokens/{quote(token, safe='')}")

@@ -6,14 +6,19 @@ A session is named by its name, its id or a beginning of its id that no other ha
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from ...ids import new_uuid
 from ...server.shapes.events import EventView, TranscriptPage
 from ...server.shapes.pages import Page
+from ...server.shapes.policies import PolicyChosen
 from ...server.shapes.sessions import (
     Forking,
+    InterruptedView,
+    LimitsGiven,
+    Modelling,
+    Moding,
     NewSession,
     PromptGiven,
     Prompting,
@@ -27,6 +32,8 @@ from .sse import ServerEvent
 from .talk import Talk
 
 T = TypeVar("T")
+
+Changes: TypeAlias = Literal["limits", "mode", "model", "policy"]
 
 #: The shortest beginning of an id that is taken for one.
 SHORTEST = 3
@@ -113,9 +120,9 @@ class SessionsOf:
         )
         return sent.uuid
 
-    async def interrupt(self, session: str) -> dict[str, Any]:
+    async def interrupt(self, session: str) -> InterruptedView:
         """What the CLI answered."""
-        return await self._of(session, "POST", "/interrupt", dict[str, Any])
+        return await self._of(session, "POST", "/interrupt", InterruptedView)
 
     async def stop(self, session: str, words: str = "") -> SessionView:
         return await self._of(session, "POST", "/stop", SessionView, body=Stopping(words=words))
@@ -151,6 +158,12 @@ class SessionsOf:
 
     async def unpause(self, session: str) -> SessionView:
         return await self._of(session, "POST", "/unpause", SessionView)
+
+    async def change(
+        self, session: str, what: Changes, to: LimitsGiven | Moding | Modelling | PolicyChosen
+    ) -> SessionView:
+        """Its limits, mode, model or policy, from now on."""
+        return await self._of(session, "PUT", f"/{what}", SessionView, body=to)
 
     async def delete(self, session: str) -> None:
         found = (await self.get(session)).id

@@ -19,6 +19,7 @@ from .starting import Values
 
 if TYPE_CHECKING:
     from ...approvals.model import Approval
+    from ...server.shapes.approvals import Explanation
     from ...server.shapes.decisions import Choice
 
 PANEL = "Deciding"
@@ -133,7 +134,7 @@ def show(
     """Show all that an agent wants to do, why that is asked, and what could be allowed for good."""
     here = Context.of(context, is_json=is_json)
 
-    async def work() -> tuple[Approval, dict[str, Any]]:
+    async def work() -> tuple[Approval, Explanation]:
         async with here.client(offline=True) as client:
             found = await client.approvals.get(approval)
             return found, await client.approvals.explain(found.id)
@@ -148,11 +149,9 @@ def show(
     has_colours = here.console.is_terminal and not here.console.no_color
     paint = coloured if has_colours else uncoloured
     sys.stdout.write(show(found, paint, is_whole=True) + "\n\n")
-    if why.get("text"):
-        here.say(f"why: {plain(str(why['text']))}")
-    for rule in why.get("always", ()):
-        words = rule.get("rule") if isinstance(rule, dict) else rule
-        here.say(f"--always or --session: {plain(str(words))}")
+    here.say(f"why: {plain(why.text)}")
+    for candidate in why.always:
+        here.say(f"could be allowed for good with --session or --always: {plain(candidate.rule)}")
     here.say(f"status: {found.status}")
 
 

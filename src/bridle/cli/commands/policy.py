@@ -18,7 +18,8 @@ from ..options import Json
 from ..tree import QuickGroup, register
 
 if TYPE_CHECKING:
-    from ...policy import Call, Policy, Verdict
+    from ...policy import Call, InForce, Policy
+    from ...server.shapes.policies import AnyPolicy
 
 PANEL = "What agents may do"
 
@@ -38,6 +39,8 @@ PolicyName = Annotated[
 
 
 def add_to(app: typer.Typer) -> None:
+    from . import keeping, trying
+
     register(policy, None, check, "bridle policy check policy.toml", "bridle policy check edits")
     register(policy, None, show, "bridle policy show read-only", "bridle policy show team --json")
     register(
@@ -48,6 +51,8 @@ def add_to(app: typer.Typer) -> None:
         "bridle policy explain 'git push' --policy policy.toml --cwd ~/app",
         """bridle policy explain --tool Edit --input '{"file_path": "src/a.py"}' --policy edits""",
     )
+    trying.add_to(policy)
+    keeping.add_to(policy)
     app.add_typer(policy, name="policy", rich_help_panel=PANEL)
 
 
@@ -105,7 +110,7 @@ def explain(
 
     here = Context.of(context, is_json=is_json, policy=given)
     call = _call(command, tool, fields, mode)
-    force = _on(named(here, here.settings.policy), cwd)
+    force = on(named(here, here.settings.policy), cwd)
     verdict = force.judge(call)
     suggested = (
         suggest(call, force.ground, policy=force.policy) if isinstance(verdict, Asked) else []
@@ -133,7 +138,8 @@ def _call(command: str | None, tool: str, fields: str | None, mode: str | None) 
         raise Misused(f"--input is no JSON object: {error}") from error
 
 
-def _on(found: Policy, folder: Path) -> Any:
+def on(found: Policy, folder: Path) -> InForce:
+    """The policy for an agent in this folder."""
     from ...process.spec import LaunchSpec
     from ...session.policies import in_force
 
@@ -144,6 +150,7 @@ def _on(found: Policy, folder: Path) -> Any:
 
 def named(here: Context, name: str) -> Policy:
     """The policy of this name: a preset, a file, or one that is kept."""
+    from ...policy.files import parse_policy
     from ...policy.policy import Policy
     from ...policy.presets import NAMES
     from ...session.policies import load_policy
@@ -153,7 +160,14 @@ def named(here: Context, name: str) -> Policy:
             return Policy(preset)
     if name.endswith((".toml", ".json")):
         return load_policy(Path(name).expanduser())
-    raise NotImplementedError
+
+    async def kept() -> AnyPolicy:
+        async with here.client(offline=True) as client:
+            return await client.policies.get(name)
+
+    found = here.run(kept())
+    # A preset has no text; of those that we know, it is none.
+    return parse_policy(getattr(found, "text", ""), name)
 
 
 def _summary(found: Policy) -> str:
@@ -171,7 +185,3 @@ def _told(found: Policy) -> dict[str, object]:
         "files": found.files,
         "rules": found.texts,
     }
-
-
-def verdict_word(verdict: Verdict) -> str:
-    return str(verdict.__struct_config__.tag)

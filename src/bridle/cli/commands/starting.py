@@ -121,7 +121,7 @@ def start(
         labels=pairs_of(label, "--label"),
         model=here.settings.model,
         mode=here.settings.mode,  # type: ignore[arg-type]
-        policy=_policy(here.settings.policy),
+        policy=policy_of(here.settings.policy),
         limits=limits,
         parent=parent,
         orphans="hand over" if orphans == "hand-over" else "stop",
@@ -165,7 +165,7 @@ def _folder(given: Path) -> Path:
     return folder.resolve()
 
 
-def _policy(given: str) -> str:
+def policy_of(given: str) -> str:
     """The server takes the absolute path of a file."""
     is_file = given.endswith((".toml", ".json"))
     return str(Path(given).expanduser().absolute()) if is_file else given
