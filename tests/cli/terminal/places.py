@@ -15,8 +15,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from bridle.process.spool import Spool
+from bridle.process.wake import open_wakes
 from bridle.testing import FakeCli
 from tests.process.children import MARK, marked
+from tests.process.spools import until_spool
 
 from .windows import COMMAND, LIMIT, Window, window
 
@@ -106,6 +109,16 @@ class Place:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
+
+    async def reported(self, words: str) -> None:
+        """Until one of the CLIs has reported this."""
+        fakes = self.folder / "fakes"
+
+        def is_there() -> bool:
+            return any(words in file.read_text() for file in fakes.glob("*.report*"))
+
+        with contextlib.closing(await open_wakes(fakes)) as wakes:
+            await until_spool(wakes, Spool(fakes), is_there)
 
     def alive(self) -> list[int]:
         return [pid for pid in marked(self._mark) if pid != os.getpid()]

@@ -36,9 +36,6 @@ from .recording import Recording
 from .status import Underway
 from .view import View
 
-#: How long the end waits until all of it was shown.
-SHOWN_SECONDS = 5.0
-
 
 class Plan(Struct, frozen=True, kw_only=True):
     """What is to be run. `rules` are allowed from the start; `trust` is what the folder brings, if
@@ -143,11 +140,11 @@ class LocalAgent:
             self._moved.set()
             await outlet.room()
 
-    async def shown(self) -> None:
-        """Until all that has happened was shown; or not, if that takes too long."""
+    async def shown(self, seconds: float) -> None:
+        """Until all that has happened was shown; or not, if that takes longer."""
         last = (await self._journal.log.info(self._plan.name)).last_seq
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(SHOWN_SECONDS):
+            async with asyncio.timeout(seconds):
                 while self._seen < last:
                     self._moved.clear()
                     await self._moved.wait()

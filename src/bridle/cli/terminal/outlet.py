@@ -16,7 +16,6 @@ from typing import Self
 
 #: With more than this unwritten, who shows things waits.
 MOST_BEHIND = 1024 * 1024
-DRAIN_SECONDS = 5.0
 
 
 class Outlet:
@@ -32,6 +31,8 @@ class Outlet:
         self._idle = threading.Event()
         self._idle.set()
         self.gone = asyncio.Event()
+        #: How long the end waits for a reader who reads nothing.
+        self.patience = 5.0
         # A daemon: one that hangs in a write does not keep the program from ending.
         self._thread = threading.Thread(target=self._work, name="bridle outlet", daemon=True)
         self._thread.start()
@@ -66,10 +67,10 @@ class Outlet:
         """Until not too much waits to be written, or nobody reads it."""
         await self._until(MOST_BEHIND)
 
-    async def drained(self, seconds: float = DRAIN_SECONDS) -> None:
-        """Until all of it is written; or not, if it takes so long."""
+    async def drained(self) -> None:
+        """Until all of it is written; or not, if that takes too long."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(self.patience):
                 await self._until(0)
 
     async def _until(self, most: int) -> None:

@@ -33,6 +33,7 @@ from .words import near
 DONE, FAILED, UNASKED, INTERRUPTED, UNREAD = 0, 1, 6, 130, 141
 #: For whoever was told twice.
 AT_ONCE = StopLimits(graceful=0.0, signal=0.5, total=5.0)
+HURRY_SECONDS = 0.5
 
 Outcome: TypeAlias = Literal["done", "failed", "interrupted", "stopped", "unread"]
 
@@ -82,13 +83,19 @@ class Running:
             try:
                 await self._work_until_told(prompt)
             finally:
-                limits = AT_ONCE if self._ordered.is_set() else None
-                await asyncio.shield(self._agent.stop(limits))
-                await self._agent.shown()
-                await self._disown()
+                await asyncio.shield(self._close())
         if self._mistake:
             raise self._mistake
         return self._end()
+
+    async def _close(self) -> None:
+        """The agent first; whoever looks on is waited for, if nobody is in a hurry."""
+        is_hurried = self._outcome in ("stopped", "unread")
+        outlet = self._sitting.outlet
+        outlet.patience = HURRY_SECONDS if is_hurried else outlet.patience
+        await self._agent.stop(AT_ONCE if is_hurried else None)
+        await self._agent.shown(outlet.patience)
+        await self._disown()
 
     # --- what goes on beside it
 
