@@ -15,6 +15,7 @@ from ..errors import CommandError, Misused
 from ..options import ApprovalIds, Json
 from ..tables import age, plain, short, show_table
 from ..tree import DefaultGroup, register
+from .sessions import told_name
 from .starting import Values
 
 if TYPE_CHECKING:
@@ -134,21 +135,24 @@ def show(
     """Show all that an agent wants to do, why that is asked, and what could be allowed for good."""
     here = Context.of(context, is_json=is_json)
 
-    async def work() -> tuple[Approval, Explanation]:
+    async def work() -> tuple[Approval, Explanation, str]:
         async with here.client(offline=True) as client:
             found = await client.approvals.get(approval)
-            return found, await client.approvals.explain(found.id)
+            session = await client.sessions.get(found.session)
+            return found, await client.approvals.explain(found.id), told_name(session)
 
-    found, why = here.run(work())
+    found, why, who = here.run(work())
     if is_json:
         here.give({"approval": found, "why": why})
         return
+    from msgspec.structs import replace
+
     from ...approvals.shown import coloured, show
     from ...approvals.shown import plain as uncoloured
 
     has_colours = here.console.is_terminal and not here.console.no_color
     paint = coloured if has_colours else uncoloured
-    sys.stdout.write(show(found, paint, is_whole=True) + "\n\n")
+    sys.stdout.write(show(replace(found, session=who), paint, is_whole=True) + "\n\n")
     here.say(f"why: {plain(why.text)}")
     for candidate in why.always:
         here.say(f"could be allowed for good with --session or --always: {plain(candidate.rule)}")

@@ -230,11 +230,9 @@ def down(
     if is_json:
         here.give({"pid": pid, "stopped_agents": stopped})
     else:
-        here.say(f"ended the server (process {pid}); {_of_agents(stopped, stops_agents)}")
-
-
-def _of_agents(stopped: int, is_wanted: bool) -> str:
-    return f"{stopped} agents were stopped" if is_wanted else "its agents run on"
+        if stops_agents:
+            here.say(f"stopped {stopped} agents")
+        here.say(f"ended the server (process {pid})")
 
 
 async def _stop_all(here: Context) -> int:

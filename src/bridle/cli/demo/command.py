@@ -35,7 +35,7 @@ TASKS = {
     "fixer": "Make the greeting better.",
     "cleaner": "Clean up the build folder.",
     "planner": "Plan how to make a package of it.",
-    "asker": "Find out where to store greetings.",
+    "asker": "Find out where to store them.",
 }
 PAUSE_SECONDS = 5.0
 
@@ -59,7 +59,7 @@ def demo(
     here = Context.of(context, is_json=is_json, port=port, stop_agents=True)
     agent = shlex.join([sys.executable, "-m", "bridle.cli.demo.agent"])
     with _home(here) as home:
-        folder = _folder(home)
+        folder = _work(home)
         flags = {**here.flags, "home": str(home), "claude": agent}
         here.run(_serve(replace(here, flags=flags), folder, is_opened=is_opened))
 
@@ -73,14 +73,14 @@ def _home(here: Context) -> Iterator[Path]:
         return
     folder = Path(tempfile.mkdtemp(prefix="bridle-demo-"))
     try:
-        yield folder
+        yield folder / "home"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _folder(home: Path) -> Path:
-    """What the agents work on."""
-    folder = home / "demo"
+def _work(home: Path) -> Path:
+    """What the agents work on: beside the home, in which an agent has no business."""
+    folder = home.with_name(f"{home.name}-work")
     (folder / "build").mkdir(parents=True, exist_ok=True)
     (folder / MARK).write_text("made by `bridle demo`\n")
     (folder / "greeting.py").write_text(GREETING)
