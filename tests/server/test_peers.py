@@ -1,0 +1,188 @@
+"""Which process is at the other end, and what is above it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from bridle.server.owners import Held, Nowhere, is_here, owner_of
+from bridle.server.peers import (
+    Clear,
+    OfAgent,
+    SocketPeer,
+    TcpPeer,
+    UnknownPeer,
+    Untold,
+    peer_of,
+    standing_of,
+)
+
+SLEEP = "import sys; sys.stdin.read()"
+#: Starts itself again for each of its words, with that for a launch; the last one says its number.
+CHAIN = """
+import os, sys
+
+_, *rest = sys.argv[1:]
+if not rest:
+    print(os.getpid(), flush=True)
+    sys.stdin.read()
+elif pid := os.fork():
+    os.waitpid(pid, 0)
+else:
+    env = {"BRIDLE_LAUNCH": rest[0]} if rest[0] else {}
+    os.execve(sys.executable, [sys.executable, "-I", "-S", sys.argv[0], *rest], env)
+"""
+
+
+@contextmanager
+def connected(family: int, host: str, to: str | None = None) -> Iterator[tuple[socket.socket, ...]]:
+    """Both ends of a connection: who called, and who was called."""
+    with socket.create_server((host, 0), family=family) as listener:
+        caller = socket.socket(socket.AF_INET6 if ":" in (to or host) else family)
+        caller.connect((to or host, listener.getsockname()[1]))
+        called, _ = listener.accept()
+        with caller, called:
+            yield caller, called
+
+
+def owner(called: socket.socket) -> object:
+    return owner_of(called.getpeername()[:2], called.getsockname()[:2])
+
+
+@pytest.mark.parametrize(
+    ("family", "host", "to"),
+    [
+        (socket.AF_INET, "127.0.0.1", None),
+        (socket.AF_INET6, "::1", None),
+        # A socket of the new family that calls by the old one is listed with the new.
+        (socket.AF_INET, "127.0.0.1", "::ffff:127.0.0.1"),
+    ],
+)
+def test_the_process_that_holds_a_connection_is_found(
+    family: int, host: str, to: str | None
+) -> None:
+    with connected(family, host, to) as (caller, called):
+        assert owner(called) == Held(os.getpid())
+        caller.close()
+        assert owner(called) == Nowhere()
+
+
+def test_a_connection_that_there_is_not_is_nowhere() -> None:
+    assert owner_of(("127.0.0.1", 1), ("127.0.0.1", 2)) == Nowhere()
+    assert owner_of(("::1", 1), ("::1", 2)) == Nowhere()
+
+
+def test_whoever_took_a_connection_over_is_found() -> None:
+    with connected(socket.AF_INET, "127.0.0.1") as (caller, called):
+        fd = caller.fileno()
+        words = [sys.executable, "-I", "-S", "-c", SLEEP]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, pass_fds=[fd]) as child:
+            caller.close()
+            assert owner(called) == Held(child.pid)
+            child.communicate()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1"])
+def test_an_address_of_this_machine_is_here(host: str) -> None:
+    assert is_here(host)
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "2001:db8::1", "::ffff:192.0.2.1"])
+def test_one_of_elsewhere_is_not(host: str) -> None:
+    assert not is_here(host)
+
+
+async def test_who_calls_from_elsewhere_has_only_a_token_to_show() -> None:
+    assert await TcpPeer(("192.0.2.1", 5), ("192.0.2.2", 6)).standing() == Clear()
+
+
+async def test_what_is_not_known_of_a_connection_is_told_so() -> None:
+    assert isinstance(await UnknownPeer().standing(), Untold)
+    assert isinstance(await TcpPeer(("127.0.0.1", 1), ("127.0.0.1", 2)).standing(), Untold)
+    with socket.socket(socket.AF_UNIX) as lonely:
+        assert isinstance(await peer_of(lonely).standing(), Untold)
+    with socket.socket() as lonely:
+        assert isinstance(await peer_of(lonely).standing(), Untold)
+
+
+async def test_over_a_socket_it_is_the_process_that_connected() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        peer = peer_of(ours)
+        assert isinstance(peer, SocketPeer)
+        assert peer.uid == os.geteuid()
+        assert await peer.standing() == Clear()
+
+
+async def test_another_users_process_is_nobody() -> None:
+    stranger = SocketPeer(None, os.geteuid() + 1)
+    assert await stranger.standing() == Untold(f"it belongs to another user ({os.geteuid() + 1})")
+
+
+# --- what is above a process
+
+
+@contextmanager
+def chain(*launches: str) -> Iterator[int]:
+    """Processes, each the parent of the next, each with this launch or with none; the last one."""
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as file, ExitStack() as stack:
+        file.write(CHAIN)
+        file.flush()
+        env = {"BRIDLE_LAUNCH": launches[0]} if launches[0] else {}
+        words = [sys.executable, "-I", "-S", file.name, *launches]
+        pipe = subprocess.PIPE
+        first = stack.enter_context(subprocess.Popen(words, stdin=pipe, stdout=pipe, env=env))
+        assert first.stdout
+        yield int(first.stdout.readline())
+        first.communicate()
+
+
+@pytest.mark.parametrize(
+    ("launches", "standing"),
+    [
+        (("",), Clear()),
+        (("", "", ""), Clear()),
+        (("a1",), OfAgent("a1")),
+        (("a1", "", ""), OfAgent("a1")),
+        (("", "a1", ""), OfAgent("a1")),
+        (("a1", "a1/b2", ""), OfAgent("b2")),
+    ],
+)
+async def test_a_process_is_an_agents_if_any_above_it_is(
+    launches: tuple[str, ...], standing: object
+) -> None:
+    with chain(*launches) as pid:
+        assert await standing_of(pid) == standing
+
+
+async def test_what_we_were_started_by_ourselves_does_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BRIDLE_LAUNCH", "above")
+    with chain("above", "") as pid:
+        assert await standing_of(pid) == Clear()
+    with chain("above/below", "") as pid:
+        assert await standing_of(pid) == OfAgent("below")
+
+
+async def test_a_process_that_has_ended_is_nobodys() -> None:
+    with chain("") as pid:
+        pass
+    assert isinstance(await standing_of(pid), Untold)
+
+
+async def test_it_is_quick() -> None:
+    """Each request over the socket waits for it."""
+    with chain("", "", "", "", "") as pid:
+        start = time.perf_counter()
+        for _ in range(20):
+            await standing_of(pid)
+        assert time.perf_counter() - start < 20 * 0.02
