@@ -19,13 +19,13 @@ from ..house import House, TheHouse
 from ..problems import Problem
 from ..shapes.events import EventView
 from ..shapes.pages import Page
+from ..shown import JSON, Reveal, answered
 from ..streams.asking import (
     After,
     Kinds,
     LastEventId,
     Limit,
     Live,
-    Reveal,
     cursor_of,
     is_stream,
     place_in,
@@ -67,7 +67,7 @@ async def events(
         return house.streams.events(request.user, record.id, cursor, want, limit)
     cursor = cursor_of(None, after, record.seq)
     page = await _page(house, record.id, cursor, limit or LIMIT, want)
-    return answered(msgspec.json.encode(page), want)
+    return answered(want.hide(msgspec.json.encode(page)))
 
 
 async def _page(house: House, session: str, after: int, limit: int, want: Want) -> Page[EventView]:
@@ -111,11 +111,10 @@ async def event(
         )
     whole = _whole(found[0], await journal.payload(found[0]))
     if found[0].blob is None:
-        return answered(whole, want)
-    if want.veil:
-        whole = await asyncio.to_thread(want.veil, whole)
+        return answered(want.hide(whole))
+    whole = await asyncio.to_thread(want.hide, whole)
     headers = {"content-length": str(len(whole))}
-    parts: Any = Stream(_parts(whole), media_type="application/json", headers=headers)
+    parts: Any = Stream(_parts(whole), media_type=JSON, headers=headers)
     return parts  # type: ignore[no-any-return]
 
 
@@ -139,12 +138,6 @@ async def everything(
     """All sessions, approvals and the fleet, as a stream: the present, then what changes."""
     want = want_of(request.user, house.redactor, reveal=reveal)
     return house.streams.board(request.user, place_in(last_event_id), want)
-
-
-def answered(encoded: bytes, want: Want) -> Response[Any]:
-    """JSON that is encoded already, without what the caller may not see."""
-    data = want.veil(encoded) if want.veil else encoded
-    return Response(data, media_type="application/json")
 
 
 HANDLERS = [events, event, everything]

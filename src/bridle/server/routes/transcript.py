@@ -13,21 +13,20 @@ from ..access import HttpRequest, takes
 from ..house import TheHouse
 from ..shapes.events import TranscriptPage
 from ..shapes.views import FilesView, TimelinePage
+from ..shown import Reveal, answered
 from ..streams.asking import (
     After,
     LastEventId,
     Limit,
     Live,
-    Reveal,
     cursor_of,
     is_stream,
     want_of,
 )
-from .events import answered
 
 LIMIT = 100
 #: A page has so many bytes of entries, about.
-MAX_PAGE_BYTES = 4 * 1024 * 1024
+MAX_PAGE_BYTES = 1024 * 1024
 
 Before = Annotated[
     int | None, QueryParameter(ge=1, le=1 << 40, description="Only what is before this position.")
@@ -74,7 +73,7 @@ async def transcript(
             count=len(story.transcript),
             seq=story.seq,
         )
-    return answered(msgspec.json.encode(page), want)
+    return answered(want.hide(msgspec.json.encode(page)))
 
 
 def _fitting(entries: list[Any], *, from_end: bool) -> list[Raw]:
@@ -107,7 +106,7 @@ async def files(
             more=state.more,
             seq=state.seq,
         )
-    return answered(msgspec.json.encode(view), want)
+    return answered(want.hide(msgspec.json.encode(view)))
 
 
 @get("/sessions/{session:str}/timeline", opt=takes("person", "reader", "agent"))
@@ -128,7 +127,7 @@ async def timeline(
         await story.reached(record.seq)
         spans = story.timeline.page(after=after, before=before, limit=limit or LIMIT)
         page = TimelinePage(spans=spans, count=len(story.timeline), seq=story.timeline.state.seq)
-    return answered(msgspec.json.encode(page), want)
+    return answered(want.hide(msgspec.json.encode(page)))
 
 
 HANDLERS = [transcript, files, timeline]

@@ -44,9 +44,6 @@ Live: TypeAlias = Annotated[
     bool,
     QueryParameter(description="Whether a stream also has pieces of what is still being made."),
 ]
-Reveal: TypeAlias = Annotated[
-    bool, QueryParameter(description="Show secrets too. For people only.")
-]
 
 
 def is_stream(request: HttpRequest) -> bool:
