@@ -17,11 +17,13 @@ from .access import Caller, check_role
 from .answers import answer
 from .bodies import bounded
 from .house import House
+from .openapi import description_route
 from .routes import (
     approvals,
     controls,
     events,
     identity,
+    metrics,
     policies,
     sessions,
     telling,
@@ -46,6 +48,7 @@ MODULES: tuple[ModuleType, ...] = (
     trust,
     usage,
     house_routes,
+    metrics,
 )
 
 
@@ -56,12 +59,17 @@ def make_app(house: House, caller: Caller | None = None) -> Litestar:
     """
     api = [handler for module in MODULES for handler in getattr(module, "HANDLERS", ())]
     root = [handler for module in MODULES for handler in getattr(module, "ROOT_HANDLERS", ())]
+    described = description_route([Router(PREFIX, route_handlers=api), *root])
     return Litestar(
-        route_handlers=[Router(PREFIX, route_handlers=api), *root],
+        route_handlers=[Router(PREFIX, route_handlers=[*api, described]), *root],
         guards=[check_role],
         dependencies={"house": Provide(lambda: house, sync_to_thread=False)},
         exception_handlers={Exception: answer},
-        middleware=[bounded(house.bodies), *([_from(caller)] if caller else [])],
+        middleware=[
+            house.metrics.counted,
+            bounded(house.bodies),
+            *([_from(caller)] if caller else []),
+        ],
         request_max_body_size=None,  # `bodies` has it
         openapi_config=None,
         logging_config=None,

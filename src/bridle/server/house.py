@@ -6,7 +6,9 @@ Made once by `open_house`; routes get it as `house`. Owns nothing itself.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import shutil
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,6 +22,7 @@ from ..supervisor import Supervisor
 from .bodies import BodyLimits
 from .idempotency import Keys
 from .login import Tickets
+from .metrics import Metrics, open_metrics
 from .policies import KeptPolicies
 from .redaction import Redactor
 from .streams import Streams, StreamSettings, open_streams
@@ -36,6 +39,7 @@ class House(Struct):
     tickets: Tickets
     keys: Keys
     policies: KeptPolicies
+    metrics: Metrics
     redactor: Redactor = field(default_factory=lambda: Redactor(os.environ))
     now: Callable[[], float] = time.time
     started_at: float = field(default_factory=time.time)
@@ -44,6 +48,17 @@ class House(Struct):
     bodies: BodyLimits = BodyLimits()
     #: Where it is served; "" where it is not.
     url: str = ""
+
+    def disk_free(self) -> int:
+        return shutil.disk_usage(self.home).free
+
+    def journal_size(self) -> int:
+        """Of the log itself, without large payloads."""
+        size = 0
+        for file in self.home.glob("journal.db*"):
+            with contextlib.suppress(FileNotFoundError):  # one beside it comes and goes
+                size += file.stat().st_size
+        return size
 
 
 #: The type of a route's parameter `house`.
@@ -67,7 +82,10 @@ async def open_house(
 
     keys = Keys(supervisor.journal, now)
     await keys.sweep()
-    async with open_streams(supervisor, now, closing, held, streams) as opened:
+    async with (
+        open_streams(supervisor, now, closing, held, streams) as opened,
+        open_metrics(supervisor) as metrics,
+    ):
         yield House(
             home,
             supervisor,
@@ -76,6 +94,7 @@ async def open_house(
             Tickets(now),
             keys,
             KeptPolicies(supervisor.journal, now),
+            metrics,
             now=now,
             started_at=now(),
             closing=closing,

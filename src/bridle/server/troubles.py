@@ -78,6 +78,7 @@ TROUBLES: dict[type[BaseException], Trouble] = {
     errors.MissingVariables: Trouble(
         409, "missing_variables", "Give their values in `env`.", _fields("names")
     ),
+    errors.Asleep: Trouble(409, "asleep", "Start one with `bridle up`.", detail="No server is up."),
     errors.ForeignInput: Trouble(409, "foreign_input", "Look at its audit before you resume it."),
     errors.HomeInUse: Trouble(503, "home_in_use", "Use the server that has it, or stop that."),
     # --- a session's process

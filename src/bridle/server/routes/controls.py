@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable
 
 import msgspec
@@ -18,6 +19,8 @@ from ..shapes.sessions import (
     InterruptedView,
     LimitsGiven,
     Modelling,
+    ModelView,
+    ModeView,
     Moding,
     Prompting,
     Restarting,
@@ -32,6 +35,8 @@ from ..shown import answered, shown, veiled
 from .sessions import IdempotencyKey, made_before
 
 READ = 500
+#: How long an answer waits for the session's record to follow its log.
+CAUGHT_UP_SECONDS = 5.0
 
 
 @post("/sessions/{session:str}/send", status_code=202)
@@ -183,21 +188,19 @@ async def set_limits(
 
 
 @put("/sessions/{session:str}/mode")
-async def set_mode(
-    request: HttpRequest, house: TheHouse, session: FromPath[str], data: JSONBody[Moding]
-) -> Response[SessionView]:
+async def set_mode(house: TheHouse, session: FromPath[str], data: JSONBody[Moding]) -> ModeView:
     """Another permission mode of the CLI that runs. It never loosens the policy."""
-    setting = house.supervisor.live(session).set_permission_mode(data.mode)
-    return await _after(house, request, session, setting)
+    told = await house.supervisor.live(session).set_permission_mode(data.mode)
+    return ModeView(mode=told.mode)
 
 
 @put("/sessions/{session:str}/model")
 async def set_model(
-    request: HttpRequest, house: TheHouse, session: FromPath[str], data: JSONBody[Modelling]
-) -> Response[SessionView]:
+    house: TheHouse, session: FromPath[str], data: JSONBody[Modelling]
+) -> ModelView:
     """Another model for the CLI that runs."""
-    setting = house.supervisor.live(session).set_model(data.model)
-    return await _after(house, request, session, setting)
+    told = await house.supervisor.live(session).set_model(data.model)
+    return ModelView(model=told.model)
 
 
 @post("/sessions/{session:str}/rewind", status_code=200)
@@ -221,8 +224,12 @@ async def _after(
     house: House, request: HttpRequest, session: str, doing: Awaitable[object]
 ) -> Response[SessionView]:
     """The session as it is when this is done."""
+    found = house.supervisor.get(session).id
     await doing
-    record = house.supervisor.get(session)
+    last = (await house.supervisor.journal.log.info(found)).last_seq
+    with contextlib.suppress(TimeoutError):  # where the log can't be read, it is what it was
+        await house.supervisor.wait(found, lambda record: record.seq >= last, CAUGHT_UP_SECONDS)
+    record = house.supervisor.get(found)
     return shown(house, request.user, False, view_of(record, house.now()))
 
 

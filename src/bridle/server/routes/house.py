@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections import Counter
 from typing import Any
 
@@ -44,7 +43,7 @@ async def health(request: Request[Any, Any, Any], house: TheHouse) -> Well | Ali
         running=supervisor.running,
         queued=states["queued"],
         approvals=len(pending),
-        disk_free=disk_free(house),
+        disk_free=house.disk_free(),
         journal=await _journal(house),
         held=supervisor.held,
     )
@@ -56,19 +55,10 @@ async def _journal(house: House) -> JournalHealth:
         await house.supervisor.journal.log.info("supervisor")
     except BridleError as error:
         problem = words_of(error)
-    size = await asyncio.to_thread(journal_size, house)
+    size = await asyncio.to_thread(house.journal_size)
     return JournalHealth(
         is_writable=not house.supervisor.is_stuck, size_bytes=size, problem=problem
     )
-
-
-def disk_free(house: House) -> int:
-    return shutil.disk_usage(house.home).free
-
-
-def journal_size(house: House) -> int:
-    """Of the log itself, without large payloads."""
-    return sum(file.stat().st_size for file in house.home.glob("journal.db*") if file.is_file())
 
 
 @post("/fleet/release", status_code=200)

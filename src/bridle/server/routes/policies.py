@@ -40,16 +40,21 @@ from ..shown import Reveal, shown
 
 
 @get("/policies", opt=takes("person", "reader"))
-async def list_policies(house: TheHouse) -> list[AnyPolicy]:
+async def list_policies(
+    request: HttpRequest, house: TheHouse, reveal: Reveal = False
+) -> Response[list[AnyPolicy]]:
     """The presets, then those that are kept, by name."""
     kept = await house.policies.list()
-    return [*map(_preset, NAMES), *map(_view, kept)]
+    return shown(house, request.user, reveal, [*map(_preset, NAMES), *map(_view, kept)])
 
 
 @get("/policies/{name:str}", opt=takes("person", "reader"))
-async def get_policy(house: TheHouse, name: FromPath[str]) -> AnyPolicy:
+async def get_policy(
+    request: HttpRequest, house: TheHouse, name: FromPath[str], reveal: Reveal = False
+) -> Response[AnyPolicy]:
     """A preset, or a policy that is kept."""
-    return _preset(name) if name in NAMES else _view(await house.policies.get(name))
+    policy = _preset(name) if name in NAMES else _view(await house.policies.get(name))
+    return shown(house, request.user, reveal, policy)
 
 
 @put("/policies/{name:str}")

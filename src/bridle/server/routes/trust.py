@@ -22,9 +22,11 @@ Folder = Annotated[str, QueryParameter(max_length=4096, description="An absolute
 
 
 @get("/trust", opt=takes("person", "reader"))
-async def list_trusted(house: TheHouse) -> list[Trust]:
+async def list_trusted(
+    request: HttpRequest, house: TheHouse, reveal: Reveal = False
+) -> Response[list[Trust]]:
     """The folders that are trusted, by path."""
-    return await _folders(house).list()
+    return shown(house, request.user, reveal, await _folders(house).list())
 
 
 @get("/trust/survey", opt=takes("person", "reader"))
@@ -45,7 +47,7 @@ async def survey(
 
 
 @put("/trust")
-async def trust(request: HttpRequest, house: TheHouse, data: JSONBody[Trusting]) -> Trust:
+async def trust(request: HttpRequest, house: TheHouse, data: JSONBody[Trusting]) -> Response[Trust]:
     """Trust a folder with just what was shown. It holds from the next start of an agent there."""
     found = await asyncio.to_thread(survey_of, folder_of(data.folder))
     if not found.digest:
@@ -60,7 +62,9 @@ async def trust(request: HttpRequest, house: TheHouse, data: JSONBody[Trusting])
             {"digest": found.digest},
         )
     brings = [str(brought) for brought in found.brings]
-    return await _folders(house).trust(found.folder, found.digest, brings, request.user.person)
+    by = request.user.person
+    trusted = await _folders(house).trust(found.folder, found.digest, brings, by)
+    return shown(house, request.user, False, trusted)
 
 
 @delete("/trust")

@@ -26,8 +26,8 @@ class JournalHealth(Struct, frozen=True, kw_only=True):
 
 
 class Well(Struct, frozen=True, kw_only=True, tag="ok", tag_field="status"):
-    """For those who have a token. `is_asleep`: nobody looks after the agents, it is only looked at
-    what is stored."""
+    """For people and readers. `is_asleep`: nobody looks after the agents, it is only looked at what
+    is stored."""
 
     version: str
     home: str

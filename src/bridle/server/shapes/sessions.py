@@ -49,6 +49,7 @@ class SessionView(Struct, frozen=True, kw_only=True):
     parent: str | None
     lineage: tuple[str, ...]
     forked_from: str | None
+    #: What it is launched with.
     model: str | None
     mode: str | None
     #: The digest of the policy that it is under.
@@ -238,6 +239,18 @@ class Moding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class Modelling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of `model`; null goes back to the CLI's default."""
+
+    model: str | None
+
+
+class ModeView(Struct, frozen=True, kw_only=True):
+    """The mode that the CLI has confirmed; null where it does not say."""
+
+    mode: str | None
+
+
+class ModelView(Struct, frozen=True, kw_only=True):
+    """The model that the CLI has confirmed; null where it does not say."""
 
     model: str | None
 
