@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from ...server.shapes.house import AuditView, Released, UsageView, Verifying, Well
+from ...server.shapes.house import AuditView, Released, UsageView, Verifying
 from .talk import Talk
 
 
@@ -14,9 +14,6 @@ class HouseOf:
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
-
-    async def health(self) -> Well:
-        return await self._talk.ask("GET", "/health", Well)
 
     async def ticket(self) -> str:
         """An address that lets a browser in, once."""

@@ -161,9 +161,9 @@ class SessionsOf:
 
     async def change(
         self, session: str, what: Changes, to: LimitsGiven | Moding | Modelling | PolicyChosen
-    ) -> SessionView:
-        """Its limits, mode, model or policy, from now on."""
-        return await self._of(session, "PUT", f"/{what}", SessionView, body=to)
+    ) -> None:
+        """Its limits, mode, model or policy, from now on. `session` is a whole id or a name."""
+        await self._talk.send("PUT", _at(session, f"/{what}"), body=to)
 
     async def delete(self, session: str) -> None:
         found = (await self.get(session)).id

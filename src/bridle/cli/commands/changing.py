@@ -85,16 +85,16 @@ async def _change(
         if limits:
             held = msgspec.to_builtins(found.limits)
             new = msgspec.convert({**held, **limits}, LimitsGiven)
-            found = await client.sessions.change(found.id, "limits", new)
+            await client.sessions.change(found.id, "limits", new)
         if policy := to["policy"]:
             chosen = PolicyChosen(policy=policy_of(policy))
-            found = await client.sessions.change(found.id, "policy", chosen)
+            await client.sessions.change(found.id, "policy", chosen)
         if mode := to["mode"]:
             moding = msgspec.convert({"mode": mode}, Moding)
-            found = await client.sessions.change(found.id, "mode", moding)
+            await client.sessions.change(found.id, "mode", moding)
         if model := to["model"]:
-            found = await client.sessions.change(found.id, "model", Modelling(model=model))
-        return found
+            await client.sessions.change(found.id, "model", Modelling(model=model))
+        return await client.sessions.get(found.id)
 
 
 def release(context: typer.Context, is_json: Json = False) -> None:
