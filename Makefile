@@ -30,8 +30,9 @@ $(VENV)/.node: $(READY)
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[node]'; }
 	@touch $@
 
-up: $(VENV)/.node ## a demo turn: a real CLI, a scripted model, one approval
-	@$(BIN)/python -m bridle.testing.demo
+up: $(READY) ## the server: for your Claude Code if there is one, else with agents that play a part
+	@if [ -n "$$BRIDLE_CLAUDE" ] || command -v claude >/dev/null; then exec $(BIN)/bridle up; \
+	  else echo "no claude on the PATH: here is the demo"; exec $(BIN)/bridle demo; fi
 
 test: $(VENV)/.node ## unit, property and end-to-end tests (budget: 15 minutes on CI)
 	@echo "Running the tests (bridle.protocol must keep 100% branch coverage)…"
@@ -80,6 +81,8 @@ bench: $(READY) $(VENV)-bench/.ready ## judging; the journal; many agents; decod
 	@$(BIN)/python bench/journal.py --write
 	@echo "A hundred agents under a supervisor, for some minutes…"
 	@$(BIN)/python bench/supervisor.py --write
+	@echo "200 clients of one stream, beside a bare Starlette, for some minutes…"
+	@$(BIN)/python bench/sse.py --write
 	@echo "Decoding, for some seconds…"
 	@$(BIN)/python bench/decode.py
 	@echo "Sessions beside claude-agent-sdk, for some minutes…"
