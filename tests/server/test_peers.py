@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 import pytest
 
@@ -133,16 +133,16 @@ async def test_another_users_process_is_nobody() -> None:
 @contextmanager
 def chain(*launches: str) -> Iterator[int]:
     """Processes, each the parent of the next, each with this launch or with none; the last one."""
-    with tempfile.NamedTemporaryFile("w", suffix=".py") as file, ExitStack() as stack:
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
         file.write(CHAIN)
         file.flush()
         env = {"BRIDLE_LAUNCH": launches[0]} if launches[0] else {}
         words = [sys.executable, "-I", "-S", file.name, *launches]
         pipe = subprocess.PIPE
-        first = stack.enter_context(subprocess.Popen(words, stdin=pipe, stdout=pipe, env=env))
-        assert first.stdout
-        yield int(first.stdout.readline())
-        first.communicate()
+        with subprocess.Popen(words, stdin=pipe, stdout=pipe, env=env) as first:
+            assert first.stdout
+            yield int(first.stdout.readline())
+            first.communicate()
 
 
 @pytest.mark.parametrize(
@@ -171,6 +171,17 @@ async def test_what_we_were_started_by_ourselves_does_not_count(
         assert await standing_of(pid) == Clear()
     with chain("above/below", "") as pid:
         assert await standing_of(pid) == OfAgent("below")
+
+
+@pytest.mark.parametrize(("launch", "standing"), [("", "Clear()"), ("a1", "OfAgent(launch='a1')")])
+def test_a_program_knows_whether_it_is_an_agents_itself(launch: str, standing: str) -> None:
+    code = (
+        "import asyncio; from bridle.server.peers import own_standing;"
+        "print(asyncio.run(own_standing()))"
+    )
+    env = {**os.environ, "BRIDLE_LAUNCH": launch}
+    told = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True)
+    assert told.stdout.decode().strip() == standing
 
 
 async def test_a_process_that_has_ended_is_nobodys() -> None:

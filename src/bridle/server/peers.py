@@ -169,18 +169,30 @@ async def _standing_of(owner: Owner) -> Standing:
 
 
 async def standing_of(pid: int) -> Standing:
-    """Whether this process, or any above it, is an agent's."""
+    """Whether this process, or any above it, is an agent's.
+
+    The agent that we ourselves were started by, if we were, does not count: what it starts beside
+    us is as much its as we are.
+    """
+    return await _standing(pid, _launches_of_ours(), os.getpid())
+
+
+async def own_standing() -> Standing:
+    """Whether we ourselves are an agent's: for a program that acts for a person without a door."""
+    return await _standing(os.getpid(), frozenset(), 0)
+
+
+async def _standing(pid: int, own: frozenset[str], last: int) -> Standing:
     for pause in PAUSES:
         await asyncio.sleep(pause)
-        found = _looked_up(pid)
+        found = _looked_up(pid, own, last)
         if found is not None:
             return found
     return Untold(f"process {pid} changes all the time")
 
 
-def _looked_up(pid: int) -> Standing | None:
-    """From the process to the first of all, or to ourselves; None if they changed meanwhile."""
-    own = own_launches()
+def _looked_up(pid: int, own: frozenset[str], last: int) -> Standing | None:
+    """From the process up to the last, or to the first of all; None if they changed meanwhile."""
     process = see(pid, marks=True)
     if process is None:
         return Untold(f"process {pid} has ended")
@@ -190,7 +202,7 @@ def _looked_up(pid: int) -> Standing | None:
         launches = [launch for launch in process.launches if launch not in own]
         if launches:
             return OfAgent(launches[-1])
-        if process.pid == os.getpid() or process.parent == 0:
+        if last == process.pid or process.parent == 0:
             return Clear()
         parent = see(process.parent, marks=True)
         # One that is younger than its child has only the number of its parent.
@@ -199,8 +211,6 @@ def _looked_up(pid: int) -> Standing | None:
         process = parent
 
 
-def own_launches() -> frozenset[str]:
-    """Of the agent that we ourselves were started by, if we were: what it starts beside us is as
-    much its as we are."""
+def _launches_of_ours() -> frozenset[str]:
     mark = os.environ.get(MARKER, "")
     return frozenset(mark.split("/")) if mark else frozenset()
