@@ -56,6 +56,7 @@
     │   ├── HomeInUse                  another process looks after these sessions
     │   └── Asleep                     nobody does: they can only be looked at
     ├── ApprovalError                  its branch is in `bridle.approvals.errors`
+    ├── ServerError                    its branch is in `bridle.server.errors`
     └── KitError                       the testing kit was given something it can't work with
         ├── InvalidScript              a scenario, model script or recording with a mistake in it
         ├── PortInUse

@@ -56,7 +56,7 @@ class Names:
             "foreign_host",
             f"This server is not called {host!r}." if host else "The header Host is missing.",
             "Call it by the address that `bridle up` printed. A further name can be set as"
-            " `hosts`: docs/security.md.",
+            " `allowed_hosts`: docs/security.md.",
         )
 
     def _addressed(self, scope: Scope) -> tuple[str, ...]:
