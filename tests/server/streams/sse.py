@@ -142,7 +142,7 @@ async def ask(
     await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", port))
     limit = 4096 if is_narrow else 1 << 26
     reader, writer = await asyncio.open_connection(sock=connection, limit=limit)
-    lines = [f"GET /api/v1{path} HTTP/1.1", "Host: localhost"]
+    lines = [f"GET /api/v1{path} HTTP/1.1", f"Host: localhost:{port}"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
     sse = Sse(reader, writer)

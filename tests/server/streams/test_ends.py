@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+
 import pytest
 
 from bridle.server.access import Caller
 from bridle.server.house import House
+from tests.server.served import served as served_home
 from tests.supervisor.homes import TURN, WORKS, Home, until
 
 from .conftest import OpenHouse
@@ -23,6 +26,25 @@ async def test_a_server_that_ends_says_good_bye(home: Home, house: House, path: 
         house.closing.set()
         assert (await follower.until("bye")).json == {}
         assert await follower.next() is None
+
+
+async def test_a_whole_server_ends_though_some_follow_and_one_is_stuck(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with AsyncExitStack() as stack, served_home(home.folder) as server:
+        made = await silent(home, server.supervisor)
+        headers = {"Accept": "text/event-stream", "Authorization": f"Bearer {server.token}"}
+        path = f"/sessions/{made.id}/events?after=tip"
+        stuck = ask(server.port, path, headers, is_narrow=True)
+        assert (await stack.enter_async_context(stuck)).status == 200
+        async with ask(server.port, path, headers) as follower:
+            for _ in range(100):
+                await grow(server.supervisor, made.id, "x" * 100_000)
+                await follower.told()
+            server.house.closing.set()  # as it is when the server is told to end
+            await follower.until("bye")
+            assert await follower.next() is None
+    assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == []
 
 
 async def test_who_comes_while_the_server_ends_is_sent_away(home: Home, house: House) -> None:
