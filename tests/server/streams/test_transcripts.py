@@ -13,17 +13,19 @@ import pytest
 from bridle.journal import NewEvent
 from bridle.server.house import House
 from bridle.server.routes import transcript as routes
-from bridle.server.streams.channel import Sizes
+from bridle.server.streams.channel import Channel, Sizes
+from bridle.server.streams.news import News
+from bridle.server.streams.rooms import Rooms
 from bridle.server.streams.transcripts import Story
 from bridle.supervisor import Supervisor
 from bridle.supervisor.notes import entry as entry_of
 from bridle.views import Transcript
-from tests.supervisor.homes import ASKS, TURN, Home, asked, until
+from tests.supervisor.homes import ASKS, Home, asked, until
 from tests.views.helpers import Told as Tale
 
 from .conftest import OpenHouse
 from .serving import followed, grow, pass_by, served, silent
-from .sse import follow
+from .sse import LIMIT, follow
 
 Entries = dict[int, Any]
 
@@ -221,19 +223,39 @@ async def test_a_long_stream_is_folded_without_holding_others_up(
     assert longest < 0.1
 
 
-async def test_what_nobody_looks_at_is_let_go(home: Home, opened: OpenHouse) -> None:
-    async with opened(heartbeat=0.1, idle=0.0, entries=10) as house:
-        made = await home.start(house.supervisor, *TURN)
-        await until(house.supervisor, made.id, "idle")
-        async with served(house) as port:
-            async with follow(port, f"/sessions/{made.id}/transcript") as follower:
-                await follower.until("entry")
-                assert len(house.streams._stories) == 1
-            async with asyncio.timeout(5):
-                while len(house.streams._stories) or len(house.streams._news):
-                    async with follow(port, f"/sessions/{made.id}/events?limit=1") as other:
-                        await other.told()  # as long as one more takes
-                    await asyncio.sleep(0)
+async def test_what_nobody_follows_is_let_go(
+    home: Home, opened: OpenHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: asyncio.Queue[type] = asyncio.Queue()
+    shut = Rooms._shut
+
+    def noted(rooms: Rooms[Any], kept: Any) -> None:
+        shut(rooms, kept)
+        closed.put_nowait(type(kept.room))
+
+    monkeypatch.setattr(Rooms, "_shut", noted)
+    async with opened(heartbeat=0.1, idle=0.0) as house, served(house) as port:
+        made = await silent(home, house.supervisor)
+        for view in ("transcript", "events"):
+            async with follow(port, f"/sessions/{made.id}/{view}") as follower:
+                await follower.told()
+        async with asyncio.timeout(LIMIT):
+            found = {await closed.get() for _ in range(3)}
+        assert found == {Channel, Story, News}
+
+
+async def test_of_too_many_entries_those_go_that_nobody_has_looked_at_for_longest(
+    home: Home, opened: OpenHouse
+) -> None:
+    async with opened(entries=25) as house:
+        made = [await silent(home, house.supervisor) for _ in range(3)]
+        for one in made:  # 11 entries and spans each
+            last = await tell(house.supervisor, one.id, a_turn(1))
+            with house.streams.story(one.id) as story:
+                await story.reached(last)
+        with house.streams.story(made[0].id):
+            house.streams._sweep()
+        assert set(house.streams._stories._kept) == {made[0].id, made[2].id}
 
 
 async def test_files_and_timeline_are_as_folded(
