@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -180,13 +180,17 @@ class Shell:
 
 
 def read_line(fd: int) -> str:
-    """One line, or nothing if it ends before."""
-    data, end = b"", time.monotonic() + LIMIT
-    while b"\n" not in data:
-        if not select.select([fd], [], [], max(end - time.monotonic(), 0))[0]:
-            raise AssertionError(f"nothing came but {data!r}")
+    """The first line, or nothing if it ends before."""
+    return next(lines_of(fd), "")
+
+
+def lines_of(fd: int) -> Iterator[str]:
+    """Each line as it comes; none may take longer than the limit."""
+    data = b""
+    while True:
+        assert select.select([fd], [], [], LIMIT)[0], f"nothing came but {data!r}"
         more = os.read(fd, 65536)
         if not more:
-            return ""
-        data += more
-    return data.decode()
+            return
+        *lines, data = (data + more).split(b"\n")
+        yield from (line.decode() for line in lines)

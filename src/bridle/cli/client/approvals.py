@@ -11,7 +11,7 @@ from ...approvals.model import Approval
 from ...server.shapes.approvals import Explanation
 from ...server.shapes.decisions import Choice, Deciding
 from ..errors import NotFound, Refused
-from .sessions import SHORTEST
+from .sessions import SHORTEST, check_name
 from .talk import Talk
 
 
@@ -27,6 +27,7 @@ class ApprovalsOf:
 
     async def get(self, approval: str) -> Approval:
         """With its whole input."""
+        check_name(approval, "approval", "list them with `bridle approvals`")
         try:
             return await self._talk.ask("GET", _at(approval), Approval)
         except Refused as refused:

@@ -173,6 +173,7 @@ class SessionsOf:
 
     async def _of(self, session: str, method: str, path: str, shape: type[T], **options: Any) -> T:
         """Asked with the name as it is; where nobody has it, as the beginning of an id."""
+        check_name(session, "session", "list them with `bridle ps --all`")
         try:
             return await self._talk.ask(method, _at(session, path), shape, **options)
         except Refused as refused:
@@ -189,6 +190,12 @@ class SessionsOf:
             words = f"{len(found)} sessions have ids that begin with {start}"
             raise NotFound(words, "give more of it")
         raise NotFound(f"there is no session {start}", "list them with `bridle ps --all`")
+
+
+def check_name(name: str, what: str, remedy: str) -> None:
+    """What can't be a part of an address is nobody's name."""
+    if not name or "/" in name or name in (".", ".."):
+        raise NotFound(f"there is no {what} {name!r}", remedy)
 
 
 def _at(session: str, path: str) -> str:

@@ -69,7 +69,7 @@ class DemoAgent(FakeClaude):
                 story(self)
             self.tell("That is all. Tell me more, and I will do it again.")
         except Interrupted:
-            ending = {"subtype": "error_during_execution", "is_error": True}
+            ending = {"subtype": "error_during_execution", "terminal_reason": "aborted_tools"}
         self.cost += 0.0125
         took = int((time.monotonic() - began) * 1000)
         usage = {"input_tokens": 1200, "output_tokens": 340}
