@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from .user import User, followers
 
 COMMAND = "touch t.txt && echo hi > x.txt"
 
-ASKS = (
+ASKS: tuple[dict[str, Any], ...] = (
     {"prompt": True},
     {"init": {}},
     {"say": "I will write it."},
