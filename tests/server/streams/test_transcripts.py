@@ -10,6 +10,7 @@ import httpx
 import msgspec
 import pytest
 
+from bridle.errors import UnknownSession
 from bridle.journal import NewEvent
 from bridle.server.house import House
 from bridle.server.routes import transcript as routes
@@ -256,6 +257,20 @@ async def test_of_too_many_entries_those_go_that_nobody_has_looked_at_for_longes
         with house.streams.story(made[0].id):
             house.streams._sweep()
         assert set(house.streams._stories._kept) == {made[0].id, made[2].id}
+
+
+async def test_whoever_waits_for_a_session_that_is_deleted_is_told(
+    home: Home, opened: OpenHouse
+) -> None:
+    async with opened(heartbeat=0.1) as house:
+        made = await silent(home, house.supervisor)
+        with house.streams.story(made.id) as story:
+            waiting = asyncio.ensure_future(story.reached(1_000))
+            await asyncio.sleep(0)
+            await house.supervisor.delete(made.id)
+            async with asyncio.timeout(LIMIT):
+                with pytest.raises(UnknownSession):
+                    await waiting
 
 
 async def test_files_and_timeline_are_as_folded(

@@ -44,6 +44,9 @@ class Rooms(Generic[R]):
     def __len__(self) -> int:
         return len(self._kept)
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._kept))
+
     @contextmanager
     def enter(self, key: str) -> Iterator[R]:
         kept = self._kept.pop(key, None) or _Kept(self._make(key))

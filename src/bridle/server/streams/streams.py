@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 from msgspec import Struct
 
+from ...errors import UnknownSession
 from ...supervisor import Supervisor
 from ..access import Caller
 from .audience import Audience, Tokens
@@ -125,12 +126,23 @@ class Streams:
     def _newsroom(self, _: str) -> News:
         return News(self._supervisor, self.audience, self._now, self._gone)
 
+    def _is_there(self, session: str) -> bool:
+        try:
+            self._supervisor.get(session)
+        except UnknownSession:
+            return False
+        return True
+
     def _gone(self, session: str) -> None:
         self.audience.gone(session)
         self._channels.close(session)
         self._stories.close(session)
 
     def _sweep(self) -> bool:
+        for session in self._stories:
+            # Whoever waits for one that was deleted meanwhile would wait for ever.
+            if not self._is_there(session):
+                self._gone(session)
         rooms = (self._channels, self._stories, self._news)
         for each in rooms:
             each.sweep()
