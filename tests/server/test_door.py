@@ -251,6 +251,26 @@ async def test_who_is_not_logged_in_is_told_how_to(server: Served) -> None:
     assert "You are" not in page.text
 
 
+async def test_who_can_not_be_looked_at_is_not_let_in(
+    server: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("bridle.server.owners.TABLES", ("/proc/self/mem", "/proc/self/mem"))
+    async with server.client(server.token) as client:
+        answer = await client.get(ME)
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert "OSError" in caplog.text
+
+
+async def test_there_is_no_other_protocol_to_change_to(
+    server: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    headers = {"connection": "upgrade", "upgrade": "websocket"}
+    async with server.client(server.token, **headers) as client:
+        assert (await client.get(ME)).status_code == 200
+    assert caplog.text == ""
+
+
 # --- what goes out
 
 

@@ -162,6 +162,15 @@ async def test_a_body_that_is_too_large_is_refused(server: Served, chunked: bool
 
 
 @pytest.mark.parametrize("chunked", [False, True])
+async def test_a_prompt_may_be_larger(server: Served, chunked: bool) -> None:
+    path = "/api/v1/sessions/nobody/send"
+    for size, code in ((5000, "unknown_session"), (5001, "too_large")):
+        prompt = b'{"prompt": "' + b"x" * (size - 14) + b'"}'
+        assert len(prompt) == size
+        assert (await posted(server, path, prompt, chunked=chunked)).json()["code"] == code
+
+
+@pytest.mark.parametrize("chunked", [False, True])
 async def test_one_who_may_not_call_is_told_that_and_not_how_much(
     server: Served, chunked: bool
 ) -> None:

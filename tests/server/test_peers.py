@@ -10,10 +10,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from bridle.server.owners import Held, Nowhere, is_here, owner_of
+from bridle.server import owners
+from bridle.server.owners import Held, Nowhere, Outside, is_here, owner_of
 from bridle.server.peers import (
     Clear,
     OfAgent,
@@ -78,6 +80,47 @@ def test_the_process_that_holds_a_connection_is_found(
 def test_a_connection_that_there_is_not_is_nowhere() -> None:
     assert owner_of(("127.0.0.1", 1), ("127.0.0.1", 2)) == Nowhere()
     assert owner_of(("::1", 1), ("::1", 2)) == Nowhere()
+
+
+def in_flight(connection: socket.socket) -> tuple[socket.socket, socket.socket]:
+    """Have it be in a message that nobody has read: alive, and held by no process."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    socket.send_fds(ours, [b"x"], [connection.fileno()])
+    connection.close()
+    return ours, theirs
+
+
+def test_a_connection_that_nobody_holds_is_nowhere() -> None:
+    with connected(socket.AF_INET, "127.0.0.1") as (caller, called):
+        ours, theirs = in_flight(caller)
+        with ours, theirs:
+            assert owner(called) == Nowhere()
+
+
+def test_but_in_a_container_it_may_be_held_outside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "view").symlink_to("pid:[1]")
+    monkeypatch.setattr(owners, "VIEW", str(tmp_path / "view"))
+    with connected(socket.AF_INET, "127.0.0.1") as (caller, called):
+        assert owner(called) == Held(os.getpid())
+        ours, theirs = in_flight(caller)
+        with ours, theirs:
+            assert owner(called) == Outside()
+
+
+def test_an_end_that_is_not_here_while_ours_lives_is_on_another_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """So it is where one machine speaks to another as if to itself (WSL)."""
+    with connected(socket.AF_INET, "127.0.0.1") as (_, called):
+        rows = Path("/proc/net/tcp").read_text().splitlines(keepends=True)
+        client, server = (f":{end[1]:04X}" for end in (called.getpeername(), called.getsockname()))
+        theirs = [row for row in rows if row.split()[1].endswith(client)]
+        assert [row.split()[2].endswith(server) for row in theirs] == [True]
+        (tmp_path / "tcp").write_text("".join(row for row in rows if row not in theirs))
+        monkeypatch.setattr(owners, "TABLES", (str(tmp_path / "tcp"), str(tmp_path / "none")))
+        assert owner(called) == Outside()
 
 
 def test_whoever_took_a_connection_over_is_found() -> None:

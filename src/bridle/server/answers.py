@@ -25,15 +25,21 @@ _log = logging.getLogger(__name__)
 
 def answer(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """The answer to a request that ended in any error."""
-    problem = problem_of(error)
-    if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        _log.error("a request failed", exc_info=error)
+    problem = logged_problem(error)
     return Response(
         problem.body,
         status_code=problem.status,
         headers=problem.headers,
         media_type=MEDIA_TYPE,
     )
+
+
+def logged_problem(error: Exception) -> Problem:
+    """The same without the answer; what nobody expected is in the log by then."""
+    problem = problem_of(error)
+    if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        _log.error("a request failed", exc_info=error)
+    return problem
 
 
 def problem_of(error: Exception) -> Problem:

@@ -18,6 +18,7 @@ from litestar.types import Message, Receive, Scope, Send
 
 from ..supervisor import Supervisor
 from .access import Caller
+from .answers import logged_problem
 from .guards import Names, check_forgery, header
 from .house import House
 from .login import cookie_name
@@ -55,8 +56,8 @@ class Door:
         safe_send = _with_headers(send)
         try:
             caller = await self._admitted(scope)
-        except Problem as problem:
-            await _refuse(problem, safe_send)
+        except Exception as error:  # noqa: BLE001 - who can't be looked at is not let in
+            await _refuse(logged_problem(error), safe_send)
             return
         if caller:
             scope["user"] = caller
@@ -118,7 +119,7 @@ async def check_peer(peer: Peer, supervisor: Supervisor, name: str) -> None:
         case OfAgent(launch):
             found = supervisor.list(lambda one: one.launch is not None and one.launch.id == launch)
             session = found[0].id if found else ""
-            who = f"session {session}" if session else f"launch {launch}, which is not of this home"
+            who = f"session {session}" if session else f"launch {launch}"
             _log.warning("a process of an agent (%s) came as %s, and was refused", who, name)
             raise Problem(
                 403,

@@ -12,13 +12,23 @@ import os
 import socket
 import struct
 import sys
+import time
 from typing import TypeAlias
 
 from msgspec import Struct
 
 ON_LINUX = sys.platform == "linux"
-#: How often to look again: tables that change while they are read may leave something out.
+#: How often to look before nobody is said to hold it, and how long to wait between: a table that
+#: changes while it is read may leave something out, and the end of a connection takes its time.
 LOOKS = 3
+PAUSE_SECONDS = 0.01
+#: The connections of this machine, of the old family and of the new.
+TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+#: Which processes can be seen at all, and what it says where that is all of them.
+VIEW = "/proc/self/ns/pid"
+ALL = "pid:[4026531836]"
+
+_ESTABLISHED = b"01"
 
 #: A host and a port.
 End: TypeAlias = tuple[str, int]
@@ -36,11 +46,24 @@ class Hidden(Struct, frozen=True):
     pids: tuple[int, ...]
 
 
+class Outside(Struct, frozen=True):
+    """It is alive, and none of the processes that can be seen: on another machine, or outside of
+    the container that we are in."""
+
+
 class Nowhere(Struct, frozen=True):
-    """There is no such socket on this machine, or nobody has it."""
+    """It is closed already, or nobody has it."""
 
 
-Owner: TypeAlias = Held | Hidden | Nowhere
+Owner: TypeAlias = Held | Hidden | Outside | Nowhere
+
+
+class _Row(Struct, frozen=True):
+    """One end of a connection, as the kernel lists it. A closed one has no inode."""
+
+    state: bytes
+    uid: int
+    inode: str
 
 
 def is_here(host: str) -> bool:
@@ -60,57 +83,60 @@ def is_here(host: str) -> bool:
 
 def owner_of(client: End, server: End) -> Owner:
     """Who holds the socket that goes from `client` to `server`."""
+    owners = []
     for _ in range(LOOKS):
         owner = _owner(client, server) if ON_LINUX else _owner_elsewhere(client, server)
-        if not isinstance(owner, Nowhere):
+        if isinstance(owner, Held | Hidden):
             return owner
-    return Nowhere()
+        owners.append(owner)
+        time.sleep(PAUSE_SECONDS)
+    return Nowhere() if Nowhere() in owners else Outside()
 
 
 # --- Linux
 
 
 def _owner(client: End, server: End) -> Owner:
-    found = _inode(client, server)
-    if found is None:
+    theirs = _row(client, server)
+    if theirs is None:
+        ours = _row(server, client)
+        # If theirs was here and is gone, ours has heard of it by now.
+        return Outside() if ours and ours.state == _ESTABLISHED else Nowhere()
+    if theirs.inode == "0":
         return Nowhere()
-    inode, uid = found
-    wanted = f"socket:[{inode}]"
     hidden = []
     # The newest first: most who come were started for it. But ourselves before all others: what we
     # start holds for a moment what we hold, and is an agent's by then.
     for pid in sorted(_pids(), key=lambda pid: (pid == os.getpid(), pid), reverse=True):
-        holds = _holds(pid, wanted)
+        holds = _holds(pid, f"socket:[{theirs.inode}]")
         if holds:
             return Held(pid)
         if holds is None:
             hidden.append(pid)
     # What can't be seen of a process is its files, not its user, whose the socket is as well. The
     # first process of all starts others, and speaks to nobody.
-    likely = tuple(pid for pid in hidden if pid != 1 and uid in _uids(pid))
-    return Hidden(likely) if likely else Nowhere()
+    likely = tuple(pid for pid in hidden if pid != 1 and theirs.uid in _uids(pid))
+    if likely:
+        return Hidden(likely)
+    return Nowhere() if os.readlink(VIEW) == ALL else Outside()  # noqa: PTH115
 
 
-def _inode(client: End, server: End) -> tuple[str, int] | None:
-    """Of the client's socket, with the user who made it; None if it is closed already."""
-    for table, wide in (("/proc/net/tcp", False), ("/proc/net/tcp6", True)):
-        ends = _row(client, server, wide)
-        if ends is None:
+def _row(local: End, remote: End) -> _Row | None:
+    """The end at `local` of a connection, if it is on this machine."""
+    for table, wide in zip(TABLES, (False, True), strict=True):
+        ends = [_hexadecimal(host, port, wide) for host, port in (local, remote)]
+        if None in ends:
             continue
-        with open(table, "rb", buffering=0) as file:  # noqa: PTH123 - as in `census`
-            rows = file.readall()
-        at = rows.find(ends)
-        if at >= 0:
-            fields = rows[at : rows.index(b"\n", at)].split()
-            uid, inode = int(fields[6]), fields[8].decode()
-            return (inode, uid) if inode != "0" else None
+        try:
+            with open(table, "rb", buffering=0) as file:  # noqa: PTH123 - as in `census`
+                rows = file.readall()
+        except FileNotFoundError:
+            continue  # a machine without the new family
+        _, found, rest = rows.partition(f" {ends[0]} {ends[1]} ".encode())
+        if found:
+            fields = rest.partition(b"\n")[0].split()
+            return _Row(fields[0], int(fields[4]), fields[6].decode())
     return None
-
-
-def _row(client: End, server: End, wide: bool) -> bytes | None:
-    """How the two ends stand in a row of the kernel's table, as seen by the client."""
-    ends = [_hexadecimal(host, port, wide) for host, port in (client, server)]
-    return None if None in ends else f" {ends[0]} {ends[1]} ".encode()
 
 
 def _hexadecimal(host: str, port: int, wide: bool) -> str | None:

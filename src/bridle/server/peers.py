@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from ..process.arguments import MARKER
 from ..process.census import Seen, see
-from .owners import End, Held, Hidden, Nowhere, Owner, is_here, owner_of
+from .owners import End, Held, Hidden, Nowhere, Outside, Owner, is_here, owner_of
 
 #: How long to wait before a process that was just becoming another is looked at again.
 PAUSES = (0.0, 0.001, 0.005, 0.02, 0.05)
@@ -32,7 +32,7 @@ _SOL_LOCAL, _LOCAL_PEERCRED, _LOCAL_PEERPID = 0, 1, 2
 
 
 class Clear(Struct, frozen=True):
-    """It is no agent's, or it is on another machine."""
+    """It is no agent's, as far as that can be seen from here."""
 
 
 class OfAgent(Struct, frozen=True):
@@ -159,6 +159,8 @@ async def _standing_of(owner: Owner) -> Standing:
     match owner:
         case Held(pid):
             return await standing_of(pid)
+        case Outside():
+            return Clear()
         case Nowhere():
             return Untold("no process of this machine has its connection")
         case Hidden(pids):

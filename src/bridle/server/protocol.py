@@ -113,6 +113,9 @@ class DoorProtocol(H11Protocol):
         else:
             self.transport.close()
 
+    def _should_upgrade(self) -> bool:
+        return False  # uvicorn would log a warning for whoever asks for it
+
     # --- what can't be answered by the application
 
     def send_400_response(self, msg: str) -> None:
