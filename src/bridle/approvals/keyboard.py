@@ -33,7 +33,8 @@ class Keyboard:
         """Keys come one by one and are not shown, until the end."""
         before = termios.tcgetattr(self._fd)
         try:
-            tty.setcbreak(self._fd)
+            # What was typed already is kept: who asks something forgets it (`forget`).
+            tty.setcbreak(self._fd, termios.TCSADRAIN)
             yield
         finally:
             termios.tcsetattr(self._fd, termios.TCSADRAIN, before)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from .places import Place
 
@@ -16,3 +17,11 @@ def place(tmp_path: Path) -> Iterator[Place]:
     place = Place(tmp_path, secrets.token_hex(8))
     yield place
     assert place.end_all() == [], "left behind"
+
+
+@pytest_asyncio.fixture
+async def served(place: Place) -> AsyncIterator[Place]:
+    """The same, with a server."""
+    await place.up()
+    yield place
+    await place.down()

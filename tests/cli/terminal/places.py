@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import shlex
 import signal
@@ -67,6 +68,7 @@ class Place:
         (folder / "user").mkdir()
         self._mark = mark
         self._made = 0
+        self._server: asyncio.subprocess.Process | None = None
         inherited = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         self.env = {
             **inherited,
@@ -119,6 +121,43 @@ class Place:
 
         with contextlib.closing(await open_wakes(fakes)) as wakes:
             await until_spool(wakes, Spool(fakes), is_there)
+
+    # --- a server
+
+    async def up(self) -> None:
+        """Start the server; until it says where it is. Agents end with it, unless it is killed."""
+        self._server = await self.start("up", "--json", "--port", "0", BRIDLE_STOP_AGENTS="1")
+        assert self._server.stdout
+        async with asyncio.timeout(LIMIT):
+            line = await self._server.stdout.readline()
+        assert line, (await self._server.communicate())[1].decode()
+
+    async def kill_server(self) -> None:
+        """kill -9."""
+        assert self._server
+        self._server.kill()
+        await self._server.communicate()
+        self._server = None
+
+    async def down(self) -> None:
+        if self._server:
+            self._server.terminate()
+            async with asyncio.timeout(LIMIT):
+                await self._server.communicate()
+            self._server = None
+
+    async def agent(self, *steps: Step, name: str = "fixer") -> FakeCli:
+        """An agent that the server looks after, and that was told to go."""
+        cli = self.cli(*steps)
+        command = f"command={json.dumps(cli.command)}"
+        started = await self.piped("start", "Go", "--name", name, "--option", command)
+        assert started.code == 0, started.err
+        return cli
+
+    async def state_of(self, session: str) -> str:
+        shown = await self.piped("ps", "--all", "--json")
+        (found,) = [one for one in json.loads(shown.out) if session in (one["name"], one["id"])]
+        return str(found["state"])
 
     def alive(self) -> list[int]:
         return [pid for pid in marked(self._mark) if pid != os.getpid()]

@@ -46,23 +46,22 @@ class Following:
         self._probing: asyncio.Task[None] | None = None
         self.docket = RemoteDocket(client, session.name or session.id[:8])
 
-    async def begin(self, tail: int) -> str:
-        """Show the last entries; the number of the event from which to go on."""
-        page = await self._client.sessions.transcript(self._session.id, limit=max(tail, 1))
-        for entry in page.entries[-tail:] if tail else []:
-            self.take(entry)
-        for approval in await self._client.approvals.list(
-            status="pending", session=self._session.id
-        ):
+    async def all(self, tail: int) -> None:
+        """The last entries, and what comes."""
+        session = self._session.id
+        page = await self._client.sessions.transcript(session, limit=max(tail, 1))
+        pending = await self._client.approvals.list(status="pending", session=session)
+        self._sitting.view.past(page.entries[-tail:] if tail else [])
+        for approval in pending:
             self.docket.is_pending(approval.id)
-        return str(page.seq)
+        await self.go_on(page.seq)
 
-    async def go_on(self, last_id: str) -> None:
-        """What comes, until cancelled; or an error, if the session or the server is gone."""
+    async def go_on(self, seq: int) -> None:
+        """What comes after this event, until cancelled; or an error, if the session is deleted or
+        the server does not come back."""
+        path = f"/sessions/{self._session.id}/transcript"
         try:
-            async for event in self._client.sessions.follow_transcript(
-                self._session.id, last_id=last_id, on_break=self._broke
-            ):
+            async for event in self._client.talk.follow(path, {}, str(seq), self._broke):
                 self._heard(event)
                 await self._sitting.outlet.room()
         finally:
@@ -72,14 +71,11 @@ class Following:
     def _heard(self, event: ServerEvent) -> None:
         match event.event:
             case "entry":
-                self.take(_decode(event.data))
+                entry = _decode(event.data)
+                self.docket.saw(entry)
+                self._sitting.view.take(entry)
             case "delta":
                 self._sitting.view.hear(bytes(_decode_delta(event.data).body))
-
-    def take(self, entry: TranscriptEntry) -> None:
-        """Show it, and hear what it asks."""
-        self.docket.saw(entry)
-        self._sitting.view.take(entry)
 
     # --- while the server is away
 
@@ -122,15 +118,15 @@ class Attached:
         self._is_read_only = is_read_only
         self._stops = stops
         self._left = asyncio.Event()
+        self._ctrl_c = CtrlC(self._once, self._left.set)
         self._following = Following(client, session, sitting)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def go(self, tail: int) -> int:
         """Until somebody leaves, or there is nothing more to see."""
-        last_id = await self._following.begin(tail)
         waits = (
-            self._following.go_on(last_id),
             self._ask(),
+            self._following.all(tail),
             self._left.wait(),
             self._sitting.outlet.gone.wait(),
         )
@@ -164,6 +160,7 @@ class Attached:
     # --- telling it something
 
     def _send(self, text: str) -> None:
+        self._ctrl_c.forget()
         self._own(self._tell(self._client.sessions.send(self._session.id, text)))
 
     async def _tell(self, telling: Coroutine[Any, Any, object]) -> None:
@@ -173,8 +170,7 @@ class Attached:
             self._view.say(str(error), "no")
 
     def _signals(self) -> Signals:
-        pressed = CtrlC(self._once, self._left.set).pressed
-        signals = Signals(pressed, self._ended_by)
+        signals = Signals(self._ctrl_c.pressed, self._ended_by)
         asked = self._sitting.asked
         if asked and self._sitting.is_live:
             return signals.at_terminal(self._sitting.screen, self._sitting.outlet, asked.keys)

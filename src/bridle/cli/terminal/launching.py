@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ...approvals import Person
 from ...process.spec import LaunchSpec
+from ...session.folder import Survey, survey_of
 from ..context import Context
-from ..errors import OK, Misused
+from ..errors import OK, CommandError, Misused
 from ..people import person_here
 from .local import Plan, open_agent
 from .rendering import Look
@@ -26,6 +30,7 @@ async def run_here(
     here: Context, plan: Plan, prompt: str | None, *, is_interactive: bool, is_verbose: bool
 ) -> int:
     """One agent in this process; its exit code."""
+    plan = replace(plan, trust=await _trusted(here, str(plan.spec.cwd)))
     me = Person(person_here(), "terminal")
     look = Look(
         folder=str(plan.spec.cwd),
@@ -39,6 +44,20 @@ async def run_here(
         end = await running.go(prompt)
         tell_end(end, sitting, is_json=here.is_json)
     return end.exit_code
+
+
+async def _trusted(here: Context, folder: str) -> Survey | None:
+    """What the folder brings, if somebody has said that they trust just that. The home knows, and
+    need not be asked where there is nothing to trust."""
+    found = survey_of(folder)
+    if not found.brings or not here.settings.home.exists():
+        return None
+    try:
+        async with here.client(offline=True) as client:
+            told = await client.trust.survey(found.folder)
+    except CommandError:
+        return None  # whoever can't be asked has not said yes
+    return found if told.is_trusted and told.digest == found.digest else None
 
 
 async def detach(
@@ -72,6 +91,11 @@ async def detach(
     return OK
 
 
+class _Caller(Struct):
+    role: str
+    name: str
+
+
 async def attach_here(
     here: Context,
     session: str,
@@ -84,10 +108,12 @@ async def attach_here(
     """An agent behind the server, until somebody leaves."""
     from .attaching import Attached
 
-    me = Person(person_here(), "terminal")
     async with here.client() as client:
         view = await client.sessions.get(session)
-        is_asked = can_ask() and not is_read_only
+        # Who somebody is, the server says: by their token, or by their end of its socket.
+        caller = await client.talk.ask("GET", "/me", _Caller)
+        me = Person(caller.name, "terminal")
+        is_asked = can_ask() and not is_read_only and caller.role == "person"
         look = Look(folder=view.folder, is_verbose=is_verbose, me=me.name, is_asked_here=is_asked)
         async with sit_down(look, is_json=here.is_json) as sitting:
             attached = Attached(client, view, sitting, me, is_read_only=not is_asked, stops=stops)
@@ -108,7 +134,7 @@ async def show_logs(
     async with here.client(offline=not wanted.is_followed) as client:
         view = await client.sessions.get(session)
         look = Look(folder=view.folder, is_verbose=is_verbose)
-        async with sit_down(look, is_json=here.is_json) as sitting:
+        async with sit_down(look, is_json=here.is_json, has_keys=False) as sitting:
             sitting.screen.region = nothing  # a log is what has happened
             if is_raw:
                 await show_events(client, view.id, sitting, wanted, is_json=here.is_json)

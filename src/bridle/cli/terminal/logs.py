@@ -52,12 +52,10 @@ async def show_transcript(client: Client, session: str, sitting: Sitting, wanted
     async for page in _pages(client, view.id, wanted.tail):
         # What is on an early page may change while later ones are read.
         seq = page.seq if seq is None else seq
-        for entry in page.entries:
-            if entry.at >= wanted.since:
-                following.take(entry)
+        sitting.view.past([entry for entry in page.entries if entry.at >= wanted.since])
         await sitting.outlet.room()
     if wanted.is_followed:
-        await following.go_on(str(seq or 0))
+        await following.go_on(seq or 0)
 
 
 async def _pages(client: Client, session: str, tail: int | None) -> AsyncIterator[TranscriptPage]:

@@ -7,6 +7,8 @@ shows nothing twice.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from msgspec.structs import replace
 
 from ...views import entries as e
@@ -171,6 +173,20 @@ class Printer:
         if decision.status != "allowed" and entry.tool_use_id:
             self._refused.add(entry.tool_use_id)
         return rendering.decided(decision, self._look, named)
+
+
+def unfolded(entries: Sequence[e.TranscriptEntry]) -> Iterator[e.TranscriptEntry]:
+    """Entries that are all there already, as they came: a call, what was said to it, its result."""
+    waiting = list(reversed(entries))
+    while waiting:
+        entry, after = waiting.pop(), waiting[-1] if waiting else None
+        match entry, after:
+            case e.ToolCall(id=called, end=e.CallEnd()), e.Approval(tool_use_id=asked) if (
+                called == asked
+            ):
+                yield replace(entry, end=None)
+                yield waiting.pop()
+        yield entry
 
 
 def _status(entry: e.Plan) -> str:

@@ -69,6 +69,7 @@ class Running:
         self._early: list[str] = []  # what was typed before it could be told
         self._outcome: Outcome = "done"
         self._ordered = asyncio.Event()  # to stop, at once
+        self._ctrl_c = CtrlC(self._once, self._ordered.set, lambda: self._is_interrupting)
         self._left = asyncio.Event()  # there is nothing more to tell it
         self._signal: signal.Signals | None = None
         self._is_interrupting = False
@@ -173,6 +174,7 @@ class Running:
             self._view.say(words, "warn", "if you trust it: bridle trust")
 
     def _tell(self, text: str) -> None:
+        self._ctrl_c.forget()
         if self._session is None:
             self._early.append(text)
         elif not self._agent.over.is_set():
@@ -195,8 +197,7 @@ class Running:
     # --- signals
 
     def _signals(self) -> Signals:
-        pressed = CtrlC(self._once, self._ordered.set, lambda: self._is_interrupting).pressed
-        signals = Signals(pressed, self._ended_by)
+        signals = Signals(self._ctrl_c.pressed, self._ended_by)
         asked = self._sitting.asked
         if asked and self._sitting.is_live:
             return signals.at_terminal(self._sitting.screen, self._sitting.outlet, asked.keys)

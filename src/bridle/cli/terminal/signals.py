@@ -46,6 +46,10 @@ class CtrlC:
         self._at = now
         (self._twice if is_second else self._once)()
 
+    def forget(self) -> None:
+        """Something else was done since: the next is a first one again."""
+        self._at = None
+
 
 class Signals:
     """`interrupt` for Ctrl-C, `end` for SIGTERM and for a terminal that is closed."""

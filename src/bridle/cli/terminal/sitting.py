@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from msgspec import Struct
 
+from ...approvals.keyboard import Keyboard
 from .outlet import Outlet
 from .printer import Printer
 from .rendering import Look
@@ -50,8 +51,11 @@ def can_ask() -> bool:
 
 
 @asynccontextmanager
-async def sit_down(look: Look, *, is_json: bool = False) -> AsyncIterator[Sitting]:
-    """The terminal of this process, until the end; then it is as it was."""
+async def sit_down(
+    look: Look, *, is_json: bool = False, has_keys: bool = True
+) -> AsyncIterator[Sitting]:
+    """The terminal of this process, until the end; then it is as it was. `has_keys`: whoever sits
+    there can do something by them."""
     async with AsyncExitStack() as stack:
         outlet = await stack.enter_async_context(Outlet(STDOUT))
         screen = _screen(outlet, is_json=is_json)
@@ -59,7 +63,9 @@ async def sit_down(look: Look, *, is_json: bool = False) -> AsyncIterator[Sittin
         underway = Underway(look.folder)
         view: View = ProgramView(outlet) if is_json else PeopleView(screen, Printer(look), underway)
         asked = None
-        if can_ask():
+        if can_ask() and has_keys:
+            # From the first: a key that is pressed early is not shown, nor lost.
+            stack.enter_context(Keyboard(STDIN).taken())
             # Where the output goes to a file or a program, whoever is asked reads stderr.
             is_shared = os.isatty(STDOUT) and not is_json
             to = outlet if is_shared else await stack.enter_async_context(Outlet(STDERR))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Protocol
 
@@ -16,7 +16,7 @@ import msgspec
 
 from ...views.entries import TranscriptEntry
 from .look import Block, Lines, Mark, line
-from .printer import Printer
+from .printer import Printer, unfolded
 from .screen import Screen, Sink
 from .status import SPINS_PER_SECOND, Underway
 from .words import on_one_line
@@ -27,6 +27,9 @@ class View(Protocol):
 
     def take(self, entry: TranscriptEntry) -> None:
         """It is so now."""
+
+    def past(self, entries: Sequence[TranscriptEntry]) -> None:
+        """So it was before we looked."""
 
     def hear(self, delta: bytes) -> None:
         """A piece of a message that is being made."""
@@ -51,6 +54,10 @@ class PeopleView:
     def take(self, entry: TranscriptEntry) -> None:
         self.underway.take(entry)
         self.screen.show(self._printer.take(entry))
+
+    def past(self, entries: Sequence[TranscriptEntry]) -> None:
+        for entry in unfolded(entries):
+            self.take(entry)
 
     def hear(self, delta: bytes) -> None:
         self.underway.hear(delta)
@@ -79,6 +86,10 @@ class ProgramView:
 
     def take(self, entry: TranscriptEntry) -> None:
         self._sink.write(f"{self._encode(entry).decode()}\n")
+
+    def past(self, entries: Sequence[TranscriptEntry]) -> None:
+        for entry in entries:
+            self.take(entry)
 
     def hear(self, delta: bytes) -> None:
         pass
