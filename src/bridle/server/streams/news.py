@@ -46,7 +46,8 @@ class News:
         self._gone = gone
         self._loop = asyncio.get_running_loop()
         self._told: dict[str, float] = {}
-        self._fleet(supervisor.held)
+        self._held = supervisor.held
+        self._tell_fleet()
         watches = (self._sessions, self._approvals, self._holdings)
         self._tasks = [asyncio.ensure_future(self._again(watch)) for watch in watches]
 
@@ -95,9 +96,14 @@ class News:
     async def _holdings(self) -> None:
         log = self._supervisor.journal.log
         last = (await log.info(stream.SUPERVISOR)).last_seq
-        async for batch in log.follow(stream.SUPERVISOR, last):
-            if any(event.kind in (stream.HELD, stream.RELEASED) for event in batch.stored):
-                self._fleet(self._supervisor.held)
+        self._look_at_fleet()  # it may have been held since we looked first
+        async for _ in log.follow(stream.SUPERVISOR, last):
+            self._look_at_fleet()
 
-    def _fleet(self, held: stream.Limited | None) -> None:
-        self.board.put("fleet", "fleet", {"held": msgspec.to_builtins(held)})
+    def _look_at_fleet(self) -> None:
+        if self._held != self._supervisor.held:
+            self._held = self._supervisor.held
+            self._tell_fleet()
+
+    def _tell_fleet(self) -> None:
+        self.board.put("fleet", "fleet", {"held": msgspec.to_builtins(self._held)})
