@@ -54,6 +54,7 @@ class Shell:
         self.home = folder / "home"
         self.work = folder / "work"
         self.mark = mark
+        self.python = sys.executable
         self._made = 0
         self._server: subprocess.Popen[str] | None = None
         for made in (self.work, folder / "user"):
@@ -142,8 +143,12 @@ class Shell:
 
     def up(self, *words: str) -> Any:
         """A server; what it says when it is ready."""
+        return self.up_with("up", "--json", "--port", "0", *words)
+
+    def up_with(self, *words: str) -> Any:
+        """The same by another command."""
         # What it says at the end goes where what the test says goes.
-        self._server = self.start("up", "--json", "--port", "0", *words, stdout=-1)
+        self._server = self.start(*words, stdout=-1)
         assert self._server.stdout
         line = read_line(self._server.stdout.fileno())
         assert line, "the server has ended"
