@@ -1,6 +1,6 @@
 """A program that asks the server for something, and reports what it was told.
 
-    python -I -S probe.py REPORTS SERVER TOKEN METHOD PATH [TRICK]
+    python -I -S probe.py REPORTS SERVER TOKEN METHOD PATH BODY [TRICK]
 
 REPORTS is the path of a socket on which the answer is told. SERVER is a port, or a socket's path;
 TOKEN may be "-". A TRICK is a way to hide whose the connection is:
@@ -24,16 +24,15 @@ CLONE_FILES = 0x400
 
 
 def main() -> None:
-    reports, server, token, method, path, *tricks = sys.argv[1:]
+    reports, server, token, method, path, body, *tricks = sys.argv[1:]
     trick = tricks[0] if tricks else ""
-    answer = TRICKS[trick](server, _request(token, method, path))
+    answer = TRICKS[trick](server, _request(token, method, path, body.encode()))
     with socket.socket(socket.AF_UNIX) as report:
         report.connect(reports)
         report.sendall(json.dumps(answer).encode())
 
 
-def _request(token: str, method: str, path: str) -> bytes:
-    body = b'{"role": "person", "name": "stolen"}' if method == "POST" else b""
+def _request(token: str, method: str, path: str, body: bytes) -> bytes:
     shown = f"Authorization: Bearer {token}\r\n" if token != "-" else ""
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{shown}"

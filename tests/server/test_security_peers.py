@@ -16,11 +16,12 @@ import msgspec
 import pytest
 
 from bridle.testing import fake_claude
-from tests.supervisor.homes import INIT, LIMIT, ME, PROMPT, Home, Step
+from tests.supervisor.homes import ASKS, INIT, LIMIT, ME, PROMPT, Home, Step, asked
 
 from .served import Served, served
 
 HERE = Path(__file__).parent
+STEAL = ("POST", "/api/v1/tokens", '{"role": "person", "name": "stolen"}')
 HOWS = ["child", "no environment", "orphan"]
 WAYS = ["tcp", "socket"]
 
@@ -48,7 +49,8 @@ class Reports:
         server = served.ready.socket if way == "socket" else str(served.port)
         shown = token or ("-" if way == "socket" else served.token)
         program = [sys.executable, "-I", "-S", str(HERE / "probe.py")]
-        words = [*program, self.path, server, shown, *(request or ("GET", "/api/v1/me"))]
+        method, path, body = (*request, "")[:3] if request else ("GET", "/api/v1/me", "")
+        words = [*program, self.path, server, shown, method, path, body]
         return [*words, trick] if trick else words
 
 
@@ -111,6 +113,28 @@ async def test_a_process_under_an_agent_never_gets_a_persons_rights(
 
 
 @pytest.mark.parametrize("way", WAYS)
+async def test_an_agent_does_not_approve_what_another_asks(
+    home: Home, reports: Reports, way: str
+) -> None:
+    async with served(home.folder) as server:
+        asking = await home.start(server.supervisor, *ASKS)
+        approval = await asked(server.supervisor, asking.id)
+        path = f"/api/v1/approvals/{approval.id}/decide"
+        decide = ("POST", path, '{"choice": {"type": "approve"}}')
+        for trick in ("", "hit and run"):
+            words = reports.words(server, way, *decide, trick=trick)
+            with warnings() as logged:
+                await agent_runs(server, home, words, "orphan")
+                await reports.next()
+                async with asyncio.timeout(LIMIT):
+                    assert "refused" in await logged.get()
+        assert (await server.supervisor.approvals.get(approval.id)).status == "pending"
+        # The very same does it, from a person's terminal.
+        status, body = await run(reports, reports.words(server, way, *decide))
+        assert (status, body["status"]) == (200, "allowed"), body
+
+
+@pytest.mark.parametrize("way", WAYS)
 async def test_nor_by_any_route_or_with_a_readers_token(
     home: Home, reports: Reports, way: str
 ) -> None:
@@ -118,13 +142,13 @@ async def test_nor_by_any_route_or_with_a_readers_token(
         async with server.local() as person:
             made = await person.post("/api/v1/tokens", json={"role": "reader", "name": "x"})
         reader = made.json()["text"]
-        cases = [("POST", "/api/v1/tokens", ""), ("POST", "/api/v1/tickets", "")]
-        cases += [("GET", "/api/v1/me", reader), ("GET", "/", "")]
-        for method, path, token in cases:
-            words = reports.words(server, way, method, path, token=token or None)
+        cases = [(STEAL, ""), (("POST", "/api/v1/tickets"), "")]
+        cases += [(("GET", "/api/v1/me"), reader), (("GET", "/"), "")]
+        for request, token in cases:
+            words = reports.words(server, way, *request, token=token or None)
             await agent_runs(server, home, words)
             status, body = await reports.next()
-            assert (status, body["code"]) == (403, "agent_peer"), path
+            assert (status, body["code"]) == (403, "agent_peer"), request
         assert all(token.name != "stolen" for token in server.house.tokens.list())
 
 
@@ -151,7 +175,7 @@ async def test_an_agents_own_token_works_from_its_process(
         await agent_runs(server, home, reports.words(server, way, token=text))
         status, body = await reports.next()
         assert (status, body["role"], body["session"]) == (200, "agent", other)
-        words = reports.words(server, way, "POST", "/api/v1/tokens", token=text)
+        words = reports.words(server, way, *STEAL, token=text)
         await agent_runs(server, home, words)
         status, body = await reports.next()
         assert (status, body["code"]) == (403, "forbidden")
@@ -198,8 +222,7 @@ async def test_one_who_does_not_wait_for_the_answer_has_done_nothing(
 ) -> None:
     async with served(home.folder) as server:
         with warnings() as logged:
-            request = ("POST", "/api/v1/tokens")
-            words = reports.words(server, way, *request, trick="hit and run")
+            words = reports.words(server, way, *STEAL, trick="hit and run")
             await agent_runs(server, home, words, "orphan")
             await reports.next()
             async with asyncio.timeout(LIMIT):
