@@ -77,7 +77,8 @@ class Emulator:
             self._control(control)
         elif plain:
             for char in plain:
-                assert char.isprintable() or char == " ", f"a control character: {char!r}"
+                is_space = unicodedata.category(char) == "Zs"
+                assert char.isprintable() or is_space, f"a control character: {char!r}"
                 self._put(char)
 
     def _command(self, parameters: str, final: str) -> None:

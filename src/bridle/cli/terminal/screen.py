@@ -176,9 +176,19 @@ class LiveScreen:
         return "\n".join(self._line(line, width - 1) for line in lines)
 
     def _line(self, text: Text, width: int) -> str:
-        text = text.copy()
-        text.no_wrap, text.overflow = True, "ellipsis"
-        return self._rendered(text, max(width, 1)).rstrip("\n")
+        return self._rendered(_Line(text), max(width, 1)).rstrip("\n")
+
+
+class _Line:
+    """What fits into one line."""
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        fitting = options.update(no_wrap=True, overflow="ellipsis", height=1)
+        found = console.render_lines(self._text, fitting, pad=False)
+        yield from map(_guarded, _trimmed(found[0]) if found else ())
 
 
 class _Hung:
