@@ -90,6 +90,7 @@ def in_flight(connection: socket.socket) -> tuple[socket.socket, socket.socket]:
     return ours, theirs
 
 
+@pytest.mark.usefixtures("all_is_seen")
 def test_a_connection_that_nobody_holds_is_nowhere() -> None:
     with connected(socket.AF_INET, "127.0.0.1") as (caller, called):
         ours, theirs = in_flight(caller)
@@ -97,6 +98,7 @@ def test_a_connection_that_nobody_holds_is_nowhere() -> None:
             assert owner(called) == Nowhere()
 
 
+@pytest.mark.usefixtures("all_is_seen")
 def test_but_in_a_container_it_may_be_held_outside(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

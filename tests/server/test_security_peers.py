@@ -205,6 +205,7 @@ async def test_a_ticket_is_not_taken_from_an_agent(home: Home, reports: Reports,
         ("socket", "hand over", ("unknown_peer",)),
     ],
 )
+@pytest.mark.usefixtures("all_is_seen")
 async def test_a_connection_whose_holder_hides_is_refused(
     home: Home, reports: Reports, way: str, trick: str, codes: tuple[str, ...]
 ) -> None:

@@ -29,6 +29,8 @@ VIEW = "/proc/self/ns/pid"
 ALL = "pid:[4026531836]"
 
 _ESTABLISHED = b"01"
+#: Those who hide their files on most machines, and call nobody; the first process does not, either.
+_QUIET = frozenset((b"(sd-pam)", b"ssh-agent", b"gpg-agent", b"gnome-keyring-d", b"fusermount3"))
 
 #: A host and a port.
 End: TypeAlias = tuple[str, int]
@@ -113,9 +115,7 @@ def _owner(client: End, server: End) -> Owner:
             return Held(pid)
         if holds is None:
             hidden.append(pid)
-    # What can't be seen of a process is its files, not its user, whose the socket is as well. The
-    # first process of all starts others, and speaks to nobody.
-    likely = tuple(pid for pid in hidden if pid != 1 and theirs.uid in _uids(pid))
+    likely = tuple(pid for pid in hidden if _may_be(pid, theirs.uid))
     if likely:
         return Hidden(likely)
     return Nowhere() if os.readlink(VIEW) == ALL else Outside()  # noqa: PTH115
@@ -182,15 +182,17 @@ def _holds(pid: int, wanted: str) -> bool | None:
     return False
 
 
-def _uids(pid: int) -> set[int]:
-    """The users that a process has been and is."""
+def _may_be(pid: int, uid: int) -> bool:
+    """Whether a process that hides its files may have made a socket of this user. What it can't
+    hide is its name, and the users that it was and is."""
     try:
         with open(f"/proc/{pid}/status", "rb", buffering=0) as file:  # noqa: PTH123
             status = file.readall()
     except OSError:
-        return set()
-    line = status.partition(b"\nUid:")[2].partition(b"\n")[0]
-    return {int(word) for word in line.split()}
+        return False
+    name = status.partition(b"\n")[0].partition(b"\t")[2]
+    users = status.partition(b"\nUid:")[2].partition(b"\n")[0].split()
+    return pid != 1 and name not in _QUIET and str(uid).encode() in users
 
 
 # --- elsewhere
