@@ -98,7 +98,7 @@ def test_the_version_is_said_in_either_way(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["strat"], 2, "No such command 'strat'. Did you mean 'start'?; see `bridle --help`"),
+        (["strat"], 2, "No such command 'strat'. Did you mean 'start'"),
         (["ps", "--nope"], 2, "No such option: --nope; see `bridle ps --help`"),
         (["stop"], 2, "Missing argument 'SESSION'; see `bridle stop --help`"),
         (["--config", "/none", "config", "show"], 1, "/none: there is no such file of settings"),

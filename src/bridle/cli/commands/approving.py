@@ -12,11 +12,10 @@ from ..choices import Answers, choice_for
 from ..completion import pending_approvals, session_names
 from ..context import Context
 from ..errors import CommandError, Misused
-from ..options import ApprovalIds, Json
+from ..options import ApprovalIds, Json, Values
 from ..tables import age, plain, short, show_table
 from ..tree import DefaultGroup, register
 from .sessions import told_name
-from .starting import Values
 
 if TYPE_CHECKING:
     from ...approvals.model import Approval
@@ -87,7 +86,14 @@ def list_them(
     if not found:
         here.note("nothing waits to be decided")
         return
-    heads = ("id", "session", "asks for", "what", "age", *(["status"] if is_all else []))
+    _show_list(here, found, names, has_status=is_all)
+    here.hint("`bridle approvals show ID` shows all of it; then `bridle approve` or `bridle deny`")
+
+
+def _show_list(
+    here: Context, found: list[Approval], names: dict[str, str], *, has_status: bool
+) -> None:
+    heads = ("id", "session", "asks for", "what", "age", *(["status"] if has_status else []))
     now = time.time()
     rows = [
         [
@@ -96,12 +102,11 @@ def list_them(
             ("! " if one.guard else "") + _asks_for(one),
             short(gist(one)),
             age(now - one.created),
-            *([one.status] if is_all else []),
+            *([one.status] if has_status else []),
         ]
         for one in found
     ]
     show_table(here, heads, rows)
-    here.hint("`bridle approvals show ID` shows all of it; then `bridle approve` or `bridle deny`")
 
 
 def _asks_for(approval: Approval) -> str:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..completion import policy_names
+from .. import options as o
 from ..context import Context
 from ..errors import Misused
-from ..options import Json, SessionName
 from ..tree import register
 from .sessions import told_name
-from .starting import LIMITS, PANEL, Mode, policy_of
+from .starting import PANEL, policy_of
 
 if TYPE_CHECKING:
     from ...server.shapes.sessions import SessionView
@@ -32,23 +31,16 @@ def add_to(app: typer.Typer) -> None:
 
 def change(
     context: typer.Context,
-    session: SessionName,
-    policy: Annotated[
-        str | None,
-        typer.Option("--policy", "-p", help="Another policy.", autocompletion=policy_names),
-    ] = None,
-    mode: Annotated[Mode | None, typer.Option(help="Another permission mode of its CLI.")] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Another model.")] = None,
-    max_turns: Annotated[int | None, typer.Option(rich_help_panel=LIMITS, help="Turns.")] = None,
-    max_cost: Annotated[float | None, typer.Option(rich_help_panel=LIMITS, help="Dollars.")] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option(rich_help_panel=LIMITS, help="Seconds at work.")
-    ] = None,
-    max_tokens: Annotated[int | None, typer.Option(rich_help_panel=LIMITS, help="Tokens.")] = None,
-    max_children: Annotated[
-        int | None, typer.Option(rich_help_panel=LIMITS, help="Sessions below it at a time.")
-    ] = None,
-    is_json: Json = False,
+    session: o.SessionName,
+    policy: o.PolicyGiven = None,
+    mode: o.ModeGiven = None,
+    model: o.ModelGiven = None,
+    max_turns: o.MaxTurns = None,
+    max_cost: o.MaxCost = None,
+    max_seconds: o.MaxSeconds = None,
+    max_tokens: o.MaxTokens = None,
+    max_children: o.MaxChildren = None,
+    is_json: o.Json = False,
 ) -> None:
     """Change what holds for an agent: its limits, its policy, its model, its mode.
 
@@ -97,7 +89,7 @@ async def _change(
         return await client.sessions.get(found.id)
 
 
-def release(context: typer.Context, is_json: Json = False) -> None:
+def release(context: typer.Context, is_json: o.Json = False) -> None:
     """Let all agents go on that are held because of a limit of the service, or for a login."""
     here = Context.of(context, is_json=is_json)
 

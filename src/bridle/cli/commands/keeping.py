@@ -15,10 +15,9 @@ import typer
 from ..completion import session_names
 from ..context import Context
 from ..errors import Misused, NotFound, Refused
-from ..options import Json
+from ..options import Json, Values
 from ..tables import age, show_table
 from ..tree import register
-from .starting import Values
 
 if TYPE_CHECKING:
     from ...approvals.remember import RememberedRule

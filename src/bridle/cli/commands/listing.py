@@ -10,10 +10,10 @@ import typer
 
 from ..context import Context
 from ..errors import Misused, NoServer
-from ..options import Json
+from ..options import Json, Values
 from ..tables import Cell, age, build_table, money, show_table
 from ..tree import register
-from .starting import PANEL, Values
+from .starting import PANEL
 
 if TYPE_CHECKING:
     from ...server.shapes.sessions import SessionView

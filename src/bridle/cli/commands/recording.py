@@ -11,12 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..completion import policy_names
 from ..context import Context
 from ..errors import FAILED, Misused
-from ..options import Json, Prompt, prompt_of
+from ..options import (
+    ClaudeGiven,
+    Cwd,
+    Json,
+    ModeGiven,
+    ModelGiven,
+    PolicyGiven,
+    Prompt,
+    prompt_of,
+)
 from ..tree import register
-from .starting import Mode
 
 if TYPE_CHECKING:
     from ...process.recording import Entry
@@ -52,14 +59,11 @@ def record(
     context: typer.Context,
     file: Recording,
     prompt: Prompt = None,
-    cwd: Annotated[Path, typer.Option(help="The folder in which the agent works.")] = Path(),
-    policy: Annotated[
-        str | None,
-        typer.Option("--policy", "-p", help="What it may do.", autocompletion=policy_names),
-    ] = None,
-    mode: Annotated[Mode | None, typer.Option(help="The CLI's permission mode.")] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", help="The model.")] = None,
-    claude: Annotated[str | None, typer.Option(help="The command that starts Claude Code.")] = None,
+    cwd: Cwd = Path(),
+    policy: PolicyGiven = None,
+    mode: ModeGiven = None,
+    model: ModelGiven = None,
+    claude: ClaudeGiven = None,
     is_forced: Annotated[
         bool, typer.Option("--force", "-f", help="Replace a file that is there.")
     ] = False,

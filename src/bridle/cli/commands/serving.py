@@ -14,7 +14,7 @@ import typer
 from ... import __version__
 from ..context import Context
 from ..errors import NotNow
-from ..options import Json
+from ..options import ClaudeGiven, Json
 from ..tree import register
 
 if TYPE_CHECKING:
@@ -38,23 +38,31 @@ def add_to(app: typer.Typer) -> None:
     register(app, PANEL, url, "bridle url", "bridle url --open")
 
 
+Port = Annotated[int | None, typer.Option(help="The port; 0 is any that is free.")]
+Host = Annotated[str | None, typer.Option(help="The address to listen on.")]
+AllowRemote = Annotated[
+    bool | None,
+    typer.Option("--allow-remote", help="Let the address be one that other machines reach."),
+]
+Size = Annotated[int | None, typer.Option(help="How many agents run at a time.")]
+StopAgents = Annotated[
+    bool | None, typer.Option("--stop-agents", help="End the agents with the server.")
+]
+IsOpened = Annotated[bool, typer.Option("--open", help="Open it in a browser.")]
+
+
 def up(
     context: typer.Context,
-    port: Annotated[int | None, typer.Option(help="The port; 0 is any that is free.")] = None,
-    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
-    allow_remote: Annotated[
-        bool | None,
-        typer.Option("--allow-remote", help="Let the address be one that other machines reach."),
-    ] = None,
-    size: Annotated[int | None, typer.Option(help="How many agents run at a time.")] = None,
-    claude: Annotated[str | None, typer.Option(help="The command that starts Claude Code.")] = None,
-    stop_agents: Annotated[
-        bool | None, typer.Option("--stop-agents", help="End the agents with the server.")
-    ] = None,
+    port: Port = None,
+    host: Host = None,
+    allow_remote: AllowRemote = None,
+    size: Size = None,
+    claude: ClaudeGiven = None,
+    stop_agents: StopAgents = None,
     is_detached: Annotated[
         bool, typer.Option("--detach", "-d", help="Run it in the background, once it is ready.")
     ] = False,
-    is_opened: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    is_opened: IsOpened = False,
     is_json: Json = False,
 ) -> None:
     """Start the server that looks after agents, and say how to get to it.
@@ -74,17 +82,21 @@ def up(
     )
     _check_none_is_up(here)
     if is_detached:
-        from ..detaching import start_detached
+        _detach(here, is_opened=is_opened)
+    else:
+        here.run(serving(here, is_opened=is_opened))
 
-        told = start_detached(here)
-        if is_json:
-            here.give(told)
-        else:
-            _say_where(here, told)
-            here.say(f"It runs in the background, as process {told['pid']}; `bridle down` ends it.")
-        _open(is_opened, told["login"])
-        return
-    here.run(serving(here, is_opened=is_opened))
+
+def _detach(here: Context, *, is_opened: bool) -> None:
+    from ..detaching import start_detached
+
+    told = start_detached(here)
+    if here.is_json:
+        here.give(told)
+    else:
+        _say_where(here, told)
+        here.say(f"It runs in the background, as process {told['pid']}; `bridle down` ends it.")
+    _open(is_opened, told["login"])
 
 
 def _check_none_is_up(here: Context) -> None:
@@ -246,7 +258,7 @@ async def _stop_all(here: Context) -> int:
 
 def url(
     context: typer.Context,
-    is_opened: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    is_opened: IsOpened = False,
     is_json: Json = False,
 ) -> None:
     """Print an address that lets a browser in: once, and for 10 minutes."""

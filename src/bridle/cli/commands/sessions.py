@@ -10,9 +10,9 @@ import typer
 
 from ..context import Context
 from ..errors import CommandError, Misused
-from ..options import Json, Prompt, SessionName, SessionNames, prompt_of
+from ..options import Env, Json, Name, Prompt, SessionName, SessionNames, prompt_of
 from ..tree import register
-from .starting import PANEL, Values, given_values
+from .starting import PANEL, given_values
 
 if TYPE_CHECKING:
     from ...server.shapes.sessions import SessionView
@@ -85,9 +85,7 @@ def resume(
     context: typer.Context,
     session: SessionName,
     prompt: Prompt = None,
-    env: Annotated[
-        Values, typer.Option("--env", "-e", help="NAME=VALUE, or NAME with the value it has here.")
-    ] = None,
+    env: Env = None,
     is_new: Annotated[
         bool, typer.Option("--new", help="With a new conversation, instead of the old one.")
     ] = False,
@@ -109,7 +107,7 @@ def fork(
     context: typer.Context,
     session: SessionName,
     prompt: Prompt = None,
-    name: Annotated[str, typer.Option("--name", "-n", help="A name for the new one.")] = "",
+    name: Name = "",
     is_json: Json = False,
 ) -> None:
     """Make a new session that goes on, by itself, from what this one has said so far."""

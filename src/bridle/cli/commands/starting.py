@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..completion import policy_names, session_names
+from .. import options as o
 from ..context import Context
 from ..errors import Misused
-from ..options import Json, Prompt, pairs_of, prompt_of
 from ..tree import register
 
 if TYPE_CHECKING:
-    from ...server.shapes.sessions import EnvGiven, LimitsGiven, SessionView
+    from ...server.shapes.sessions import EnvGiven, LimitsGiven, NewSession, SessionView
 
 PANEL = "Agents"
-LIMITS = "Limits: at one of them the agent is paused"
-ENVIRONMENT = "Its environment"
-
-Values: TypeAlias = list[str] | None
-Mode: TypeAlias = Literal["default", "acceptEdits", "plan", "bypassPermissions", "dontAsk", "auto"]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -38,109 +32,75 @@ def add_to(app: typer.Typer) -> None:
 
 def start(
     context: typer.Context,
-    prompt: Prompt = None,
-    cwd: Annotated[Path, typer.Option(help="The folder in which it works.")] = Path(),
-    name: Annotated[str, typer.Option("--name", "-n", help="A name, to call it by.")] = "",
-    label: Annotated[Values, typer.Option(help="KEY=VALUE, to find it by.")] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            "--policy",
-            "-p",
-            help="What it may do: a preset, the name of a policy that is kept, or a file.",
-            autocompletion=policy_names,
-        ),
-    ] = None,
-    mode: Annotated[Mode | None, typer.Option(help="The CLI's permission mode.")] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", help="The model.")] = None,
-    parent: Annotated[
-        str | None,
-        typer.Option(help="The session that it is a child of.", autocompletion=session_names),
-    ] = None,
-    orphans: Annotated[
-        Literal["stop", "hand-over"],
-        typer.Option(help="What becomes of its children when it is stopped."),
-    ] = "stop",
-    is_started: Annotated[
-        bool, typer.Option("--start/--no-start", help="Start it, or only make it.")
-    ] = True,
-    option: Annotated[
-        Values,
-        typer.Option(
-            "--option", "-o", help="NAME=VALUE, a further option of a launch: docs/sessions.md."
-        ),
-    ] = None,
-    max_turns: Annotated[int | None, typer.Option(rich_help_panel=LIMITS, help="Turns.")] = None,
-    max_cost: Annotated[float | None, typer.Option(rich_help_panel=LIMITS, help="Dollars.")] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option(rich_help_panel=LIMITS, help="Seconds at work.")
-    ] = None,
-    max_tokens: Annotated[int | None, typer.Option(rich_help_panel=LIMITS, help="Tokens.")] = None,
-    max_children: Annotated[
-        int | None, typer.Option(rich_help_panel=LIMITS, help="Sessions below it at a time.")
-    ] = None,
-    env: Annotated[
-        Values,
-        typer.Option(
-            "--env",
-            "-e",
-            rich_help_panel=ENVIRONMENT,
-            help="NAME=VALUE, or NAME with the value that it has here. Never stored: after a"
-            " restart of the server, `resume` needs it again.",
-        ),
-    ] = None,
-    env_plain: Annotated[
-        Values, typer.Option(rich_help_panel=ENVIRONMENT, help="NAME=VALUE, no secret: stored.")
-    ] = None,
-    env_from: Annotated[
-        Values,
-        typer.Option(
-            rich_help_panel=ENVIRONMENT,
-            help="NAME, with the value that it has in the server's environment.",
-        ),
-    ] = None,
-    env_file: Annotated[
-        Values,
-        typer.Option(rich_help_panel=ENVIRONMENT, help="NAME=PATH, with what the file holds."),
-    ] = None,
-    is_json: Json = False,
+    prompt: o.Prompt = None,
+    cwd: o.Cwd = Path(),
+    name: o.Name = "",
+    label: o.Labels = None,
+    policy: o.PolicyGiven = None,
+    mode: o.ModeGiven = None,
+    model: o.ModelGiven = None,
+    parent: o.Parent = None,
+    orphans: o.Orphans = "stop",
+    is_started: o.IsStarted = True,
+    option: o.LaunchOptions = None,
+    max_turns: o.MaxTurns = None,
+    max_cost: o.MaxCost = None,
+    max_seconds: o.MaxSeconds = None,
+    max_tokens: o.MaxTokens = None,
+    max_children: o.MaxChildren = None,
+    env: o.Env = None,
+    env_plain: o.EnvPlain = None,
+    env_from: o.EnvFrom = None,
+    env_file: o.EnvFile = None,
+    is_json: o.Json = False,
 ) -> None:
     """Start an agent that the server looks after.
 
     It works in its folder until its task is done, and asks what its policy leaves open. Without a
     place for it, it is queued.
     """
-    from ...server.shapes.sessions import NewSession
-
     here = Context.of(context, is_json=is_json, policy=policy, model=model, mode=mode)
-    limits = _limits(max_turns, max_cost, max_seconds, max_tokens, max_children)
-    new = NewSession(
-        folder=str(_folder(cwd)),
-        prompt=prompt_of(prompt),
-        name=name,
-        labels=pairs_of(label, "--label"),
-        model=here.settings.model,
-        mode=here.settings.mode,  # type: ignore[arg-type]
-        policy=policy_of(here.settings.policy),
-        limits=limits,
+    from msgspec.structs import replace
+
+    new = replace(
+        _wish(here, cwd, prompt, name, label),
+        limits=_limits(max_turns, max_cost, max_seconds, max_tokens, max_children),
         parent=parent,
         orphans="hand over" if orphans == "hand-over" else "stop",
         env=environment(env, env_plain, env_from, env_file),
         launch=_options(option),
         start=is_started,
     )
+    _make(here, new)
+
+
+def _wish(here: Context, cwd: Path, prompt: str | None, name: str, labels: o.Values) -> NewSession:
+    from ...server.shapes.sessions import NewSession
+
+    settings = here.settings
+    return NewSession(
+        folder=str(_folder(cwd)),
+        prompt=o.prompt_of(prompt),
+        name=name,
+        labels=o.pairs_of(labels, "--label"),
+        model=settings.model,
+        mode=settings.mode,  # type: ignore[arg-type]
+        policy=policy_of(settings.policy),
+    )
+
+
+def _make(here: Context, new: NewSession) -> None:
+    from .sessions import told_name
 
     async def create() -> SessionView:
         async with here.client() as client:
             return await client.sessions.create(new)
 
     made = here.run(create())
-    if is_json:
+    if here.is_json:
         here.give(made)
         return
-    from .sessions import told_name
-
-    here.say(f"{'started' if is_started else 'made'} {told_name(made)}")
+    here.say(f"{'started' if new.start else 'made'} {told_name(made)}")
     here.hint(f"follow it with `bridle attach {made.name or made.id[:8]}`")
 
 
@@ -171,12 +131,12 @@ def policy_of(given: str) -> str:
     return str(Path(given).expanduser().absolute()) if is_file else given
 
 
-def _options(given: Values) -> dict[str, Any]:
+def _options(given: o.Values) -> dict[str, Any]:
     """Values are JSON where they are, else words."""
     import msgspec
 
     found: dict[str, Any] = {}
-    for name, value in pairs_of(given, "--option").items():
+    for name, value in o.pairs_of(given, "--option").items():
         try:
             found[name.replace("-", "_")] = msgspec.json.decode(value)
         except msgspec.DecodeError:
@@ -185,7 +145,7 @@ def _options(given: Values) -> dict[str, Any]:
 
 
 def environment(
-    env: Values, plain: Values = None, sources: Values = None, files: Values = None
+    env: o.Values, plain: o.Values = None, sources: o.Values = None, files: o.Values = None
 ) -> dict[str, EnvGiven]:
     """The variables, each with where its value comes from."""
     from ...server.shapes.sessions import EnvironmentValue, FileValue, PlainValue, SecretValue
@@ -193,16 +153,16 @@ def environment(
     found: dict[str, EnvGiven] = {}
     for name, value in given_values(env).items():
         found[name] = SecretValue(value)
-    for name, value in pairs_of(plain, "--env-plain").items():
+    for name, value in o.pairs_of(plain, "--env-plain").items():
         found[name] = PlainValue(value)
     for name in sources or []:
         found[name] = EnvironmentValue(name)
-    for name, path in pairs_of(files, "--env-file").items():
+    for name, path in o.pairs_of(files, "--env-file").items():
         found[name] = FileValue(str(Path(path).expanduser().absolute()))
     return found
 
 
-def given_values(env: Values) -> dict[str, str]:
+def given_values(env: o.Values) -> dict[str, str]:
     """`NAME=VALUE`, or `NAME` with the value that it has here."""
     found: dict[str, str] = {}
     for one in env or []:

@@ -59,20 +59,21 @@ def add(
         here.give(found)
         return
     _show(here, found)
-    if not found.brings:
-        return
-    if found.is_trusted:
+    if found.is_trusted and found.brings:
         here.say("It is trusted already.")
-        return
-    if not is_sure:
-        _ask(path)
+    elif found.brings:
+        if not is_sure:
+            _ask(path)
+        _trust(here, path, found.digest)
 
-    async def decide() -> Trust:
+
+def _trust(here: Context, path: str, digest: str) -> None:
+    async def work() -> Trust:
         async with here.client(offline=True) as client:
-            return await client.trust.add(path, found.digest)
+            return await client.trust.add(path, digest)
 
-    trusted = here.run(decide())
-    if is_json:
+    trusted = here.run(work())
+    if here.is_json:
         here.give(trusted)
     else:
         here.say(f"{trusted.folder} is trusted, with just that")

@@ -10,10 +10,9 @@ import typer
 from ..completion import session_names
 from ..context import Context
 from ..errors import FAILED, Misused
-from ..options import Json
+from ..options import Json, Values
 from ..tables import short, show_table
 from ..tree import register
-from .starting import Values
 
 if TYPE_CHECKING:
     from ...policy import Policy
@@ -68,18 +67,22 @@ def try_it(
     trials = (
         [_trial(policy, cwd, _read(calls))] if calls else here.run(_past(here, policy, session))
     )
+    _show(here, trials)
+    if is_strict and any(trial.differently for trial in trials):
+        raise typer.Exit(FAILED)
+
+
+def _show(here: Context, trials: list[Trial]) -> None:
     differing = [one for trial in trials for one in trial.differently]
     total = sum(trial.total for trial in trials)
     answered = sum(trial.answered for trial in trials)
-    if is_json:
+    if here.is_json:
         here.give({"total": total, "answered": answered, "differently": differing})
-    else:
-        here.say(f"this would have answered {answered} of {total}")
-        if differing:
-            here.say(f"and {len(differing)} differently:")
-            show_table(here, ("tool", "what", "was", "would be", "because"), _rows(differing))
-    if is_strict and differing:
-        raise typer.Exit(FAILED)
+        return
+    here.say(f"this would have answered {answered} of {total}")
+    if differing:
+        here.say(f"and {len(differing)} differently:")
+        show_table(here, ("tool", "what", "was", "would be", "because"), _rows(differing))
 
 
 def _rows(differing: list[Differs]) -> list[tuple[str, ...]]:

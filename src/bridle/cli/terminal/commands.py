@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..commands.starting import Mode, Values
 from ..completion import policy_names
 from ..context import Context
 from ..errors import Misused
-from ..options import Json, Prompt, SessionName
+from ..options import Json, Mode, Prompt, SessionName, Values
 from ..tree import register
 
 if TYPE_CHECKING:
@@ -110,6 +109,8 @@ def run(
     here = Context.of(
         context, is_json=is_json, policy=policy, model=model, mode=mode, claude=claude
     )
+    if is_interactive and is_json:
+        raise Misused("--interactive is for people, --json for programs", "use one of them")
     if is_interactive and not can_ask():
         raise Misused("there is no terminal to type at", "leave --interactive away")
     text = read_prompt(prompt) if not is_interactive or prompt else None
