@@ -54,11 +54,7 @@ def start(
     env_file: o.EnvFile = None,
     is_json: o.Json = False,
 ) -> None:
-    """Start an agent that the server looks after.
-
-    It works in its folder until its task is done, and asks what its policy leaves open. Without a
-    place for it, it is queued.
-    """
+    """Start an agent that the server looks after; without a place for it, it is queued."""
     here = Context.of(context, is_json=is_json, policy=policy, model=model, mode=mode)
     from msgspec.structs import replace
 

@@ -55,7 +55,7 @@ def add(
             return await client.trust.survey(path)
 
     found = here.run(look())
-    if is_json and not is_sure:
+    if is_json and (not is_sure or found.is_trusted or not found.brings):
         here.give(found)
         return
     _show(here, found)
