@@ -11,7 +11,7 @@ from types import ModuleType
 
 from litestar import Litestar, Router
 from litestar.di import Provide
-from litestar.types import ASGIApp, Receive, Scope, Send
+from litestar.types import ASGIApp, ControllerRouterHandler, Receive, Scope, Send
 
 from .access import Caller, check_role
 from .answers import answer
@@ -57,11 +57,9 @@ def make_app(house: House, caller: Caller | None = None) -> Litestar:
 
     With a `caller`, every request is theirs: for a program that has the house in its own process.
     """
-    api = [handler for module in MODULES for handler in getattr(module, "HANDLERS", ())]
-    root = [handler for module in MODULES for handler in getattr(module, "ROOT_HANDLERS", ())]
-    described = description_route([Router(PREFIX, route_handlers=api), *root])
+    described = description_route(api_routes())
     return Litestar(
-        route_handlers=[Router(PREFIX, route_handlers=[*api, described]), *root],
+        route_handlers=[*api_routes(), Router(PREFIX, route_handlers=[described])],
         guards=[check_role],
         dependencies={"house": Provide(lambda: house, sync_to_thread=False)},
         exception_handlers={Exception: answer},
@@ -74,6 +72,13 @@ def make_app(house: House, caller: Caller | None = None) -> Litestar:
         openapi_config=None,
         logging_config=None,
     )
+
+
+def api_routes() -> list[ControllerRouterHandler]:
+    """All but the one that describes them."""
+    api = [handler for module in MODULES for handler in getattr(module, "HANDLERS", ())]
+    root = [handler for module in MODULES for handler in getattr(module, "ROOT_HANDLERS", ())]
+    return [Router(PREFIX, route_handlers=api), *root]
 
 
 def _from(caller: Caller) -> Callable[[ASGIApp], ASGIApp]:

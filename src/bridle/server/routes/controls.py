@@ -224,8 +224,8 @@ async def _after(
     house: House, request: HttpRequest, session: str, doing: Awaitable[object]
 ) -> Response[SessionView]:
     """The session as it is when this is done."""
-    found = house.supervisor.get(session).id
     await doing
+    found = house.supervisor.get(session).id
     last = (await house.supervisor.journal.log.info(found)).last_seq
     with contextlib.suppress(TimeoutError):  # where the log can't be read, it is what it was
         await house.supervisor.wait(found, lambda record: record.seq >= last, CAUGHT_UP_SECONDS)

@@ -24,6 +24,7 @@ IdempotencyKey = Annotated[
     str | None,
     HeaderParameter(
         name=HEADER,
+        pattern=r"^[\x20-\x7e]{1,200}$",
         description="A name that you have made up for this request: if it is sent again under the"
         " same name, it is not done again. Kept for 24 hours.",
     ),

@@ -12,7 +12,7 @@ from ...approvals.trust import Trust, TrustedFolders
 from ...policy.policy import RuleText
 from ...session.folder import survey_of
 from ..access import HttpRequest, takes
-from ..given import folder_of
+from ..given import folder_of, path_of
 from ..house import House, TheHouse
 from ..problems import Problem
 from ..shapes.trust import SurveyView, Trusting
@@ -70,10 +70,10 @@ async def trust(request: HttpRequest, house: TheHouse, data: JSONBody[Trusting])
 @delete("/trust")
 async def distrust(request: HttpRequest, house: TheHouse, folder: Folder) -> None:
     """Trust it no longer, from the next start of an agent there. It may be gone by now."""
-    path = folder.strip()
+    path = path_of(folder)
     found = None
-    if path and "\0" not in path:
-        found = await _folders(house).distrust(path, request.user.person)
+    if path and "\0" not in folder:
+        found = await _folders(house).distrust(str(path), request.user.person)
     if found is None:
         words = "This folder never was trusted."
         raise Problem(404, "unknown_folder", words, "GET /trust lists those that are.")
