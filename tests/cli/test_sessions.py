@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import select
+import signal
 from pathlib import Path
 
 import httpx
 import pytest
 
-from .shells import PROMPT, TURN, Shell, asks, lines_of
+from .shells import LIMIT, PROMPT, TURN, Shell, asks, lines_of
 
 KNOWN = "bridle: there is no session nobody; list them with `bridle ps --all`\n"
 
@@ -156,6 +159,21 @@ def test_ps_watches_as_lines_of_json(served: Shell) -> None:
         watching.wait()
         watching.stdout.close()
     assert "--watch needs a terminal" in served.run("ps", "-w", code=2)
+
+
+def test_ps_watches_on_a_terminal_until_ctrl_c(served: Shell) -> None:
+    master, slave = pty.openpty()
+    watching = served.start("ps", "-w", stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    served.run("start", "go", "--name", "greeter")
+    seen = ""
+    while "idle" not in seen:
+        assert select.select([master], [], [], LIMIT)[0], seen
+        seen += os.read(master, 65536).decode()
+    assert "greeter" in seen
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(LIMIT) == 130
+    os.close(master)
 
 
 def test_agents_are_read_from_the_home_while_no_server_is_up(shell: Shell) -> None:

@@ -52,12 +52,9 @@ class Context:
     @cached_property
     def console(self) -> Console:
         """What people read, on stdout: colours on a terminal alone, and not with NO_COLOR."""
-        return _console(is_error=False)
+        from rich.console import Console
 
-    @cached_property
-    def errors(self) -> Console:
-        """Words beside the answer, on stderr."""
-        return _console(is_error=True)
+        return Console(emoji=False)
 
     @asynccontextmanager
     async def client(self, *, offline: bool = False) -> AsyncIterator[Client]:
@@ -78,19 +75,20 @@ class Context:
 
     # --- saying
 
-    def say(self, words: str, *, markup: bool = False) -> None:
+    def say(self, words: str) -> None:
         """A line for people; nothing at all with --json."""
         if not self.is_json:
-            self.console.print(words, markup=markup, highlight=False, soft_wrap=True)
+            sys.stdout.write(f"{words}\n")
+            sys.stdout.flush()
 
     def note(self, words: str) -> None:
         """A line beside the answer, also with --json."""
-        self.errors.print(words, markup=False, highlight=False, soft_wrap=True)
+        sys.stderr.write(f"{words}\n")
 
     def hint(self, words: str) -> None:
         """How to go on: for somebody who sits there, and not for a program."""
-        if not self.is_json and sys.stdout.isatty():
-            self.console.print(words, markup=False, highlight=False, soft_wrap=True, style="dim")
+        if sys.stdout.isatty():
+            self.say(words)
 
     def give(self, value: object) -> None:
         """The answer of a command with --json: one document. In a stream, one line for each."""
@@ -102,9 +100,3 @@ class Context:
 
 def _given(flags: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in flags.items() if value is not None}
-
-
-def _console(*, is_error: bool) -> Console:
-    from rich.console import Console
-
-    return Console(stderr=is_error, emoji=False)

@@ -6,13 +6,12 @@ A session is named by its name, its id or a beginning of its id that no other ha
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from ...ids import new_uuid
 from ...server.shapes.events import EventView, TranscriptPage
 from ...server.shapes.pages import Page
-from ...server.shapes.policies import PolicyChosen
 from ...server.shapes.sessions import (
     Forking,
     InterruptedView,
@@ -30,6 +29,9 @@ from ...server.shapes.sessions import (
 from ..errors import NotFound, Refused
 from .sse import ServerEvent
 from .talk import Talk
+
+if TYPE_CHECKING:
+    from ...server.shapes.policies import PolicyChosen
 
 T = TypeVar("T")
 
