@@ -21,7 +21,7 @@ from typing import Protocol, TypeAlias
 from ..errors import BridleError
 from .asking import SCOPES, Asking, Dialogue, Later, Manner, Scope, Screen
 from .editing import Editor, run_editor
-from .errors import AlreadyDecided, ApprovalError, ApprovalsClosed
+from .errors import AlreadyDecided, ApprovalError, ApprovalsClosed, UnknownApproval
 from .keyboard import Keyboard
 from .model import Approval, Cancelled, Choice, Decided, Expired, Person
 from .shown import coloured, plain, visible
@@ -117,8 +117,13 @@ class Terminal:
                 return
             self._came.clear()
             await self._between()
-        approval = await self._approvals.get(next(iter(self._waiting)))
-        self._waiting.pop(approval.id, None)
+        found = next(iter(self._waiting))
+        try:
+            approval = await self._approvals.get(found)
+        except UnknownApproval:  # its session was deleted
+            return
+        finally:
+            self._waiting.pop(found, None)
         if approval.status == "pending":
             with self._aside():
                 await self._ask_while_pending(approval)

@@ -50,7 +50,7 @@ async def test_where_nobody_can_be_asked_it_is_denied_and_said_once(place: Place
     run = await place.piped("run", "Test it")
     assert run.code == 6
     assert run.out.count("nobody can be asked here") == 1
-    assert run.out.count("✗ denied: nobody sits at this terminal") == 2
+    assert run.out.count("denied: nobody sits at this terminal") == 2
     answer = cli.answer_to("t1")
     assert answer
     assert answer["response"]["behavior"] == "deny"
@@ -137,6 +137,7 @@ async def test_options_reach_the_cli(place: Place) -> None:
         (("run", "Go", "--cwd", "nowhere"), 2, "there is no folder"),
         (("run", " "), 2, "there is no prompt"),
         (("run", "-i"), 2, "there is no terminal to type at"),
+        (("run", "-i", "--json"), 2, "for people"),
         (("run", "Go", "--resume", "a", "--continue"), 2, "exclude each other"),
         (("run", "Go", "--policy", "nonsense"), 1, "no such preset"),
         (("run", "Go", "--yes-to", "bash(x)"), 1, "the tool is called Bash"),

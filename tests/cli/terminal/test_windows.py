@@ -44,7 +44,9 @@ async def test_a_window_that_changes_in_the_middle_leaves_what_was_printed_as_it
         assert await window.ends() == 0
         text = window.screen.text
     if reflows:
-        assert text.startswith("> Go\n\n● Before it changes.\n\n● word0 word1")
+        assert text.startswith(
+            "· Claude Code 2.1.325, policy ask\n\n> Go\n\n● Before it changes.\n\n● word0 word1"
+        )
     for once in ("> Go", "● Before it changes.", "● word0", "● Bash  npm test", "● After it"):
         assert text.count(once) == 1, once
     # Nothing of what was underway is left.

@@ -19,7 +19,7 @@ from ...errors import BridleError
 from ...server.shapes.sessions import SessionView
 from ...views.entries import TranscriptEntry
 from ..client import Client, ServerEvent
-from ..errors import OK, CommandError, NoServer
+from ..errors import OK, CommandError
 from .keys import Typist
 from .remote import RETRY_SECONDS, RemoteDocket
 from .signals import CtrlC, Signals
@@ -89,7 +89,7 @@ class Following:
         while True:
             try:
                 await self._client.sessions.get(self._session.id)
-            except (NoServer, CommandError):
+            except CommandError:
                 await asyncio.sleep(RETRY_SECONDS)
             else:
                 self._is_broken = False
@@ -152,7 +152,8 @@ class Attached:
     async def _ask(self) -> None:
         asked = self._sitting.asked
         if asked and not self._is_read_only:
-            typist = Typist(self._sitting, self._send, self._left.set)
+            send = self._send if self._sitting.is_live else None
+            typist = Typist(self._sitting, send, self._left.set)
             await typist.attend(asked, self._following.docket, self._me)
         else:
             await asyncio.Event().wait()
@@ -171,10 +172,7 @@ class Attached:
 
     def _signals(self) -> Signals:
         signals = Signals(self._ctrl_c.pressed, self._ended_by)
-        asked = self._sitting.asked
-        if asked and self._sitting.is_live:
-            return signals.at_terminal(self._sitting.screen, self._sitting.outlet, asked.keys)
-        return signals
+        return signals.at_terminal(self._sitting)
 
     def _once(self) -> None:
         if self._is_read_only or self._sitting.asked is None:

@@ -61,6 +61,7 @@ class LocalAgent:
         desk: Desk,
     ) -> None:
         self.approvals = approvals
+        self.under = f"policy {plan.policy}" + (f" and {len(plan.rules)} more" * bool(plan.rules))
         self.over = asyncio.Event()
         self._journal = journal
         self._plan = plan

@@ -39,6 +39,10 @@ class Printer:
         self._refused: set[str] = set()
         self._known: set[str] = set()
 
+    def is_told_otherwise(self) -> None:
+        """Something that is in no transcript stands above what comes next."""
+        self._is_first, self._call = False, ""
+
     def take(self, entry: e.TranscriptEntry) -> list[Block]:
         """What is to be shown now that this entry is so."""
         if entry.position > self._last:

@@ -7,18 +7,19 @@ back. While that can't be reached, it is tried again: nothing is decided meanwhi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from ...approvals import AlreadyDecided, Approval, Person
+from ...approvals import AlreadyDecided, Approval, Person, UnknownApproval
 from ...approvals.model import Choice
 from ...server.shapes import decisions
 from ...views import entries as e
 from ..client import Client
-from ..errors import NoServer, Refused
+from ..errors import NoServer, NotFound, Refused
 
 RETRY_SECONDS = 0.5
 
@@ -60,10 +61,15 @@ class RemoteDocket:
 
     async def watch(self) -> AsyncIterator[list[Approval]]:
         while True:
-            yield [await self.get(await self._news.get())]
+            news = await self._news.get()
+            with contextlib.suppress(UnknownApproval):
+                yield [await self.get(news)]
 
     async def get(self, approval_id: str, /) -> Approval:
-        found = await self._reached(lambda: self._client.approvals.get(approval_id))
+        try:
+            found = await self._reached(lambda: self._client.approvals.get(approval_id))
+        except (NotFound, Refused) as error:
+            raise UnknownApproval(approval_id) from error
         return replace(found, session=self._name)
 
     async def wait(self, approval_id: str, /) -> Approval:

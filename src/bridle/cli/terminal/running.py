@@ -94,7 +94,9 @@ class Running:
         is_hurried = self._outcome in ("stopped", "unread")
         outlet = self._sitting.outlet
         outlet.patience = HURRY_SECONDS if is_hurried else outlet.patience
+        self._sitting.underway.notice = "Stopping"
         await self._agent.stop(AT_ONCE if is_hurried else None)
+        self._sitting.underway.notice = ""
         await self._agent.shown(outlet.patience)
         await self._disown()
 
@@ -167,6 +169,9 @@ class Running:
                     wait.cancel()
 
     def _introduce(self, session: Session) -> None:
+        if self._sitting.is_live:
+            version = session.capabilities.version or "of an unknown version"
+            self._view.say(f"Claude Code {version}, {self._agent.under}")
         withheld = session.withheld
         if withheld:
             what = ", ".join(sorted({one.what for one in withheld.brings}))
@@ -198,10 +203,7 @@ class Running:
 
     def _signals(self) -> Signals:
         signals = Signals(self._ctrl_c.pressed, self._ended_by)
-        asked = self._sitting.asked
-        if asked and self._sitting.is_live:
-            return signals.at_terminal(self._sitting.screen, self._sitting.outlet, asked.keys)
-        return signals
+        return signals.at_terminal(self._sitting)
 
     def _once(self) -> None:
         session = self._session

@@ -188,7 +188,7 @@ class _Line:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         fitting = options.update(no_wrap=True, overflow="ellipsis", height=1)
         found = console.render_lines(self._text, fitting, pad=False)
-        yield from map(_guarded, _trimmed(found[0]) if found else ())
+        yield from map(_guarded, found[0] if found else ())
 
 
 class _Hung:

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from .outlet import Outlet
-from .screen import Screen
+from .sitting import STDOUT, Modes, Sitting
 
 if sys.platform != "win32":
     import termios
@@ -63,14 +62,15 @@ class Signals:
             signal.SIGHUP: lambda: end(signal.SIGHUP),
         }
 
-    def at_terminal(self, screen: Screen, outlet: Outlet, keys: int) -> Self:
+    def at_terminal(self, sitting: Sitting) -> Self:
         """Where there is one: its window may change, and we may be put aside (Ctrl-Z)."""
-        self._handlers[signal.SIGWINCH] = screen.refresh
-        before = termios.tcgetattr(keys)
+        if not sitting.is_live:
+            return self
+        self._handlers[signal.SIGWINCH] = sitting.screen.refresh
 
         def suspend() -> None:
-            with screen.aside(), _as_before(keys, before):
-                outlet.settle()
+            with sitting.screen.aside(), _as_before(STDOUT, sitting.modes):
+                sitting.outlet.settle()
                 # Not SIGTSTP again: that is what we are called for.
                 os.kill(os.getpid(), signal.SIGSTOP)
 
@@ -95,11 +95,11 @@ class Signals:
 
 
 @contextmanager
-def _as_before(keys: int, before: list[object]) -> Iterator[None]:
+def _as_before(terminal: int, before: Modes) -> Iterator[None]:
     """The terminal as other programs expect it, until the end."""
-    now = termios.tcgetattr(keys)
-    termios.tcsetattr(keys, termios.TCSADRAIN, before)  # type: ignore[arg-type]
+    now = termios.tcgetattr(terminal)
+    termios.tcsetattr(terminal, termios.TCSADRAIN, before)
     try:
         yield
     finally:
-        termios.tcsetattr(keys, termios.TCSADRAIN, now)
+        termios.tcsetattr(terminal, termios.TCSADRAIN, now)

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -20,6 +21,9 @@ from .screen import LiveScreen, PlainScreen, Screen, console_for, size_of
 from .status import Underway
 from .view import PeopleView, ProgramView, View, ticking
 
+if sys.platform != "win32":
+    import termios
+
 STDIN, STDOUT, STDERR = 0, 1, 2
 
 
@@ -30,6 +34,10 @@ class Asked(Struct):
     screen: Outlet
 
 
+#: How a terminal is set: what `termios` gives and takes.
+Modes: TypeAlias = list[Any]
+
+
 class Sitting(Struct):
     """What one command has of its terminal. `asked` is None where nobody can be asked."""
 
@@ -38,6 +46,8 @@ class Sitting(Struct):
     screen: Screen
     underway: Underway
     asked: Asked | None = None
+    #: As the terminal was set before.
+    modes: Modes = []
 
     @property
     def is_live(self) -> bool:
@@ -56,6 +66,7 @@ async def sit_down(
 ) -> AsyncIterator[Sitting]:
     """The terminal of this process, until the end; then it is as it was. `has_keys`: whoever sits
     there can do something by them."""
+    modes = termios.tcgetattr(STDOUT) if os.isatty(STDOUT) else []
     async with AsyncExitStack() as stack:
         outlet = await stack.enter_async_context(Outlet(STDOUT))
         screen = _screen(outlet, is_json=is_json)
@@ -70,7 +81,7 @@ async def sit_down(
             is_shared = os.isatty(STDOUT) and not is_json
             to = outlet if is_shared else await stack.enter_async_context(Outlet(STDERR))
             asked = Asked(STDIN, to)
-        yield Sitting(outlet, view, screen, underway, asked)
+        yield Sitting(outlet, view, screen, underway, asked, modes)
 
 
 def _screen(outlet: Outlet, *, is_json: bool) -> Screen:

@@ -67,6 +67,7 @@ class PeopleView:
         found = [line((on_one_line(words), style))]
         found += [line((on_one_line(more), "dim"))] if more else []
         self.screen.show([Block(mark=mark, body=Lines(found), has_gap=mark != "note")])
+        self._printer.is_told_otherwise()
 
     @contextmanager
     def aside(self) -> Iterator[None]:
