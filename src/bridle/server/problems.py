@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 MEDIA_TYPE = "application/problem+json"
-#: A name, not an address: docs/server.md explains each code.
+#: A name, not an address: docs/api.md explains each code.
 TYPE = "urn:bridle:problem:"
 
 
