@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import socket
 import stat
+import subprocess
 
 import httpx
 
 from tests.process.children import marked
 
-from .shells import Shell
+from .shells import COMMAND, Shell
 
 
 def test_up_says_where_it_is_and_ctrl_c_ends_it(shell: Shell) -> None:
@@ -116,3 +118,21 @@ def test_a_home_with_a_long_path_is_served_and_found(shell: Shell) -> None:
     told = shell.up()
     assert not told["socket"].startswith(shell.env["BRIDLE_HOME"])
     assert shell.run("url").startswith(told["url"])
+
+
+def test_an_agent_is_nobody_in_its_home_while_no_server_is_up(shell: Shell) -> None:
+    """Neither with the mark of its launch, nor without, below a process that has it."""
+    shell.run("policy", "list")
+    (shell.home / "spool" / "l1").mkdir()
+    shell.env["BRIDLE_LAUNCH"] = "above/l1"
+    said = shell.run("trust", "--yes", code=1)
+    assert "this is an agent's process" in said
+    words = [*COMMAND, "token", "new", "--name", "mine"]
+    script = f"env -u BRIDLE_LAUNCH {shlex.join(words)}; exit $?"
+    done = subprocess.run(
+        ["sh", "-c", script], env=shell.env, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "this is an agent's process" in done.stderr
+    shell.env["BRIDLE_LAUNCH"] = "of-another-home"
+    assert "nothing" in shell.run("trust", "--yes")

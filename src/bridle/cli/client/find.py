@@ -22,7 +22,7 @@ import httpx
 from ...config import Settings
 from ...errors import HomeInUse
 from ...server.address import read_address
-from ..errors import Misused, NoServer
+from ..errors import CommandError, Misused, NoServer
 from .client import Client
 
 SOCKET = "bridle.sock"
@@ -104,8 +104,12 @@ async def _in_process(settings: Settings) -> AsyncIterator[Client]:
     from ...server.app import make_app
     from ...server.house import open_house
     from ...supervisor import open_supervisor
-    from ..people import person_here
+    from ..people import is_agent_of, person_here
 
+    if is_agent_of(settings.home):
+        # A server would know it by its process, and not let it in as a person.
+        words = "this is an agent's process, and no server is up that could let it in"
+        raise CommandError(words, "agents are looked after by people")
     try:
         async with (
             open_supervisor(settings.home, is_asleep=True) as supervisor,
