@@ -168,3 +168,9 @@ def test_root_may_bypass_only_in_a_sandbox(monkeypatch: pytest.MonkeyPatch) -> N
     assert can_bypass(bridle.LaunchSpec(env={"IS_SANDBOX": "1"}))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert can_bypass(bridle.LaunchSpec())
+
+
+def test_what_is_no_path_is_resolved_to_itself(tmp_path: Path) -> None:
+    resolve = ground_of(tmp_path).resolve
+    for path in (f"{tmp_path}/a\0b", "/elsewhere/a\0b", f"{tmp_path}/./\0"):
+        assert resolve(path) == path

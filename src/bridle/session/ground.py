@@ -47,16 +47,23 @@ class _Resolver:
 
     def __call__(self, path: str) -> str:
         if not self._is_real or not path.startswith(self._below) or "/." in path or "//" in path:
-            return os.path.realpath(path)
+            return _real(path)
         at = len(self._below) - 1
         while at > 0:
             at = path.find("/", at + 1)
             part = path if at < 0 else path[:at]
             try:
                 if stat.S_ISLNK(os.lstat(part).st_mode):
-                    return os.path.realpath(path)
+                    return _real(path)
             except OSError:
                 return path  # it is not there, so nothing below it is a link
             except ValueError:
                 return path  # no path at all: it holds a NUL
         return path
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        return path  # no path at all: it holds a NUL

@@ -111,7 +111,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
 
 @SCHEMA.exclude(path=ENDLESS).parametrize()
 @settings(
-    max_examples=10,
+    max_examples=15,
     derandomize=True,
     deadline=None,
     database=None,

@@ -255,3 +255,37 @@ async def test_odd_names_in_an_address_are_simply_not_there(
 ) -> None:
     answer = await client.get(f"/sessions/{name}")
     assert answer.status_code in (400, 404), answer.text
+
+
+ODD = (r"\ud800", r"\u0000", r"\udc00\ud800", "\\uFFFF", "x" * 10_000, "\u202e", "%s%n")
+
+
+@pytest.mark.parametrize("text", ODD, ids=range(len(ODD)))
+async def test_odd_texts_in_a_body_are_an_error_of_the_caller_or_none(
+    house: House, home: Home, client: httpx.AsyncClient, text: str
+) -> None:
+    await home.start(house.supervisor, *TURN, name="a")
+    await until(house.supervisor, "a", "idle")
+    folder = str(home.work)
+    bodies = {
+        "POST /sessions": f'{{"folder": "{folder}", "start": false, "name": "{text}"}}',
+        "POST  /sessions": f'{{"folder": "{text}"}}',
+        "POST   /sessions": f'{{"folder": "{folder}", "start": false,'
+        f' "labels": {{"{text}": "{text}"}}}}',
+        "POST    /sessions": f'{{"folder": "{folder}", "start": false, "policy": "{text}"}}',
+        "POST     /sessions": f'{{"folder": "{folder}", "start": false, "model": "{text}"}}',
+        "POST /sessions/a/send": f'{{"prompt": "{text}"}}',
+        "POST /sessions/a/stop": f'{{"words": "{text}"}}',
+        "PUT /policies/x": f'{{"text": "{text}"}}',
+        "POST /policies/check": f'{{"text": "{text}"}}',
+        "PUT /trust": f'{{"folder": "{text}", "digest": "{text}"}}',
+        "POST /audit/verify": f'{{"session": "{text}"}}',
+        "POST /policies/test": f'{{"policy": "ask", "folder": "{folder}", "calls":'
+        f' [{{"tool": "{text}", "input": {{"command": "{text}"}}, "cwd": "{text}"}}]}}',
+    }
+    for route, body in bodies.items():
+        method, path = route.split()
+        answer = await client.request(
+            method, path, content=body.encode(), headers={"content-type": "application/json"}
+        )
+        assert answer.status_code < 500, (route, answer.text)
