@@ -1,18 +1,18 @@
-"""`bridle run`, `bridle logs` and `bridle attach`: their options, and the help on them."""
+"""`bridle run`, `bridle attach` and `bridle logs`: their options, and the help on them."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..completion import policy_names
+from .. import options as o
 from ..context import Context
 from ..errors import Misused
-from ..options import Json, Mode, Prompt, SessionName, Values
 from ..tree import register
+from . import options as own
 
 if TYPE_CHECKING:
     from ...process.spec import LaunchSpec
@@ -32,7 +32,6 @@ def add_to(app: typer.Typer) -> None:
         "bridle run -i                       # type prompts, Ctrl-D leaves",
         "bridle run --resume 3f2a… 'And now the docs'",
     )
-
     register(
         app,
         PANEL,
@@ -53,48 +52,22 @@ def add_to(app: typer.Typer) -> None:
 
 def run(
     context: typer.Context,
-    prompt: Prompt = None,
-    cwd: Annotated[Path, typer.Option(help="The folder in which it works.")] = Path(),
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            "--policy",
-            "-p",
-            help="What it may do: a preset, or a file.",
-            autocompletion=policy_names,
-        ),
-    ] = None,
-    yes_to: Annotated[
-        Values,
-        typer.Option(metavar="RULE", help="Allow what this rule matches, in this run."),
-    ] = None,
-    mode: Annotated[Mode | None, typer.Option(help="The CLI's permission mode.")] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", help="The model.")] = None,
-    resume: Annotated[
-        str | None, typer.Option(metavar="ID", help="Go on with this conversation of the CLI's.")
-    ] = None,
-    is_continued: Annotated[
-        bool, typer.Option("--continue", "-c", help="Go on with the folder's last conversation.")
-    ] = False,
-    name: Annotated[str, typer.Option("--name", "-n", help="A name, to call it by.")] = "",
-    max_turns: Annotated[
-        int | None, typer.Option(min=1, help="So many requests to the model at most.")
-    ] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Dollars, about.")] = None,
-    is_interactive: Annotated[
-        bool, typer.Option("--interactive", "-i", help="Type further prompts; Ctrl-D leaves.")
-    ] = False,
-    is_detached: Annotated[
-        bool,
-        typer.Option("--detach", "-d", help="Hand it to the server that is up, and leave."),
-    ] = False,
-    is_verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="All that it thinks, its stderr, each change.")
-    ] = False,
-    claude: Annotated[
-        str | None, typer.Option(help="The command that starts Claude Code (BRIDLE_CLAUDE).")
-    ] = None,
-    is_json: Json = False,
+    prompt: o.Prompt = None,
+    cwd: o.Cwd = Path(),
+    policy: own.PolicyHere = None,
+    yes_to: own.YesTo = None,
+    mode: o.ModeGiven = None,
+    model: o.ModelGiven = None,
+    resume: own.Resume = None,
+    is_continued: own.Continue = False,
+    name: o.Name = "",
+    max_turns: own.Requests = None,
+    max_cost: own.Dollars = None,
+    is_interactive: own.Interactive = False,
+    is_detached: own.Detach = False,
+    is_verbose: own.Verbose = False,
+    claude: own.Claude = None,
+    is_json: o.Json = False,
 ) -> int:
     """Run one agent here and now, and show what it does.
 
@@ -104,18 +77,10 @@ def run(
     because nobody could be asked, 130 interrupted.
     """
     from .launching import detach, run_here
-    from .sitting import can_ask, read_prompt
 
-    here = Context.of(
-        context, is_json=is_json, policy=policy, model=model, mode=mode, claude=claude
-    )
-    if is_interactive and is_json:
-        raise Misused("--interactive is for people, --json for programs", "use one of them")
-    if is_interactive and not can_ask():
-        raise Misused("there is no terminal to type at", "leave --interactive away")
-    text = read_prompt(prompt) if not is_interactive or prompt else None
-    if not is_interactive and not (text and text.strip()):
-        raise Misused("there is no prompt", "say what the agent is to do, or use --interactive")
+    settings = {"policy": policy, "model": model, "mode": mode, "claude": claude}
+    here = Context.of(context, is_json=is_json, **settings)
+    text = _prompt(prompt, is_interactive=is_interactive, is_json=is_json)
     spec = _spec(here, cwd, resume, max_turns, max_cost, is_continued=is_continued)
     if is_detached:
         return here.run(detach(here, spec, text, name, yes_to))
@@ -123,6 +88,21 @@ def run(
     return here.run(
         run_here(here, plan, text, is_interactive=is_interactive, is_verbose=is_verbose)
     )
+
+
+def _prompt(given: str | None, *, is_interactive: bool, is_json: bool) -> str | None:
+    from .sitting import can_ask, read_prompt
+
+    if not is_interactive:
+        text = read_prompt(given)
+        if not text or not text.strip():
+            raise Misused("there is no prompt", "say what the agent is to do, or use --interactive")
+        return text
+    if is_json:
+        raise Misused("--interactive is for people, --json for programs", "use one of them")
+    if not can_ask():
+        raise Misused("there is no terminal to type at", "leave --interactive away")
+    return given
 
 
 def _spec(
@@ -155,7 +135,7 @@ def _spec(
     )
 
 
-def _plan(here: Context, spec: LaunchSpec, name: str, rules: Values) -> Plan:
+def _plan(here: Context, spec: LaunchSpec, name: str, rules: o.Values) -> Plan:
     from .local import Plan
     from .words import on_one_line
 
@@ -170,20 +150,12 @@ def _plan(here: Context, spec: LaunchSpec, name: str, rules: Values) -> Plan:
 
 def attach(
     context: typer.Context,
-    session: SessionName,
-    tail: Annotated[
-        int, typer.Option("--tail", "-t", min=0, max=1000, help="Show the last so many entries.")
-    ] = 50,
-    is_read_only: Annotated[
-        bool, typer.Option("--read-only", "-r", help="Only look on: no keys, no prompts.")
-    ] = False,
-    stops: Annotated[
-        bool, typer.Option("--stop-on-exit", help="Stop the agent when you leave.")
-    ] = False,
-    is_verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="All that it thinks, its stderr, each change.")
-    ] = False,
-    is_json: Json = False,
+    session: o.SessionName,
+    tail: own.LastEntries = 50,
+    is_read_only: own.ReadOnly = False,
+    stops: own.StopOnExit = False,
+    is_verbose: own.Verbose = False,
+    is_json: o.Json = False,
 ) -> int:
     """Follow an agent that the server looks after, answer what it asks, and talk to it.
 
@@ -207,23 +179,13 @@ def attach(
 
 def logs(
     context: typer.Context,
-    session: SessionName,
-    is_followed: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
-    ] = False,
-    tail: Annotated[
-        int | None, typer.Option("--tail", "-t", min=0, help="Only the last so many.")
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only since then: 30s, 10m, 2h, 1d ago.")
-    ] = None,
-    is_raw: Annotated[
-        bool, typer.Option("--events", help="The events as they were written down, one a line.")
-    ] = False,
-    is_verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="All that it thinks, its stderr, each change.")
-    ] = False,
-    is_json: Json = False,
+    session: o.SessionName,
+    is_followed: own.Follow = False,
+    tail: own.Tail = None,
+    since: own.Since = None,
+    is_raw: own.Events = False,
+    is_verbose: own.Verbose = False,
+    is_json: o.Json = False,
 ) -> None:
     """Show what happened in a session. Works also while no server is up, unless it follows."""
     from .launching import show_logs
