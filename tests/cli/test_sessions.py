@@ -126,6 +126,9 @@ def test_all_that_start_can_say_reaches_the_session(served: Shell, tmp_path: Pat
     assert made["state"] == "stopped"
     assert [one["name"] for one in served.json("ps", "-a", "--filter", "label=a=b")] == ["one"]
     assert [one["name"] for one in served.json("ps", "-a", "-f", "parent=parent")] == ["one"]
+    assert served.json("ps", "-a", "-f", "label=a=b", "-f", "label=c=x") == []
+    both = ("-f", "state=idle", "-f", "state=stopped", "-f", "label=a=b")
+    assert [one["name"] for one in served.json("ps", *both)] == ["one"]
 
 
 def test_what_start_is_given_wrong_is_told_by_the_server(served: Shell) -> None:

@@ -5,7 +5,7 @@ A session is named by its name, its id or a beginning of its id that no other ha
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
@@ -49,8 +49,9 @@ class SessionsOf:
 
     # --- looking
 
-    async def list(self, **where: str) -> list[SessionView]:
-        """All of them, the oldest first; `state`, `label`, `parent` and `folder` choose."""
+    async def list(self, **where: str | Sequence[str]) -> list[SessionView]:
+        """All of them, the oldest first; `state`, `label`, `parent` and `folder` choose. In one of
+        several states, with all of several labels."""
         return [one async for one in self._talk.pages("/sessions", SessionView, where)]
 
     async def get(self, session: str) -> SessionView:

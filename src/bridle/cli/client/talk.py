@@ -6,8 +6,9 @@ is in `client`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PREFIX = "/api/v1"
+#: Before what was broken off is asked again.
+PAUSES = (0.2, 0.4, 0.8, 1.6)
+
+#: What stands behind the question mark; a list is the same name several times.
+Params: TypeAlias = Mapping[str, str | Sequence[str]]
 
 
 class _Problem(Struct):
@@ -31,6 +37,10 @@ class _Problem(Struct):
     remedy: str = ""
     code: str = ""
     about: dict[str, Any] = {}
+
+
+class _Broken(NoServer):
+    """It had begun, and nobody knows how far it came."""
 
 
 class Talk:
@@ -49,7 +59,7 @@ class Talk:
         shape: type[T],
         *,
         body: object = None,
-        params: dict[str, str] | None = None,
+        params: Params | None = None,
         key: str = "",
     ) -> T:
         """The answer as `shape` has it. `key` makes a repeated request count once."""
@@ -68,16 +78,40 @@ class Talk:
         path: str,
         *,
         body: object = None,
-        params: dict[str, str] | None = None,
+        params: Params | None = None,
         key: str = "",
     ) -> bytes:
-        """The answer as it is. A refusal is raised."""
-        import httpx
-
+        """The answer as it is; a refusal is raised. What can be asked twice without harm is, if the
+        connection breaks: a server that is restarted is back within seconds."""
         headers = {"Content-Type": "application/json"} if body is not None else {}
         if key:
             headers["Idempotency-Key"] = key
         content = msgspec.json.encode(body) if body is not None else None
+        pauses = list(PAUSES) if key or method == "GET" else []
+        broken: NoServer | None = None
+        while True:
+            try:
+                return await self._once(method, path, content, params, headers)
+            except _Broken as error:
+                broken = error
+            except NoServer as error:
+                broken = broken and error
+                if broken is None:
+                    raise
+            if not pauses:
+                raise broken
+            await asyncio.sleep(pauses.pop(0))
+
+    async def _once(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None,
+        params: Params | None,
+        headers: Mapping[str, str],
+    ) -> bytes:
+        import httpx
+
         try:
             answer = await self.http.request(
                 method, PREFIX + path, content=content, params=params, headers=headers
@@ -91,11 +125,11 @@ class Talk:
             raise NoServer(f"no server answers at {self.place}") from error
         except httpx.HTTPError as error:
             words = f"the connection to {self.place} broke: {error or type(error).__name__}"
-            raise NoServer(words, "see with `bridle ps` whether it was done") from error
+            raise _Broken(words, "see with `bridle ps` whether it was done") from error
         check(answer)
         return answer.content
 
-    async def pages(self, path: str, shape: type[T], where: Mapping[str, str]) -> AsyncIterator[T]:
+    async def pages(self, path: str, shape: type[T], where: Params) -> AsyncIterator[T]:
         """All items of a list, part by part."""
         after: str | None = None
         while True:

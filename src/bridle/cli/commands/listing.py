@@ -88,13 +88,13 @@ def is_live(session: SessionView) -> bool:
     return "delete" not in session.operations
 
 
-def _where(chosen: Values) -> dict[str, str]:
-    where: dict[str, str] = {}
+def _where(chosen: Values) -> dict[str, list[str]]:
+    where: dict[str, list[str]] = {}
     for one in chosen or []:
         name, _, value = one.partition("=")
         if name not in FILTERS or not value:
             raise Misused(f"--filter {one!r} chooses nothing", f"use {', '.join(FILTERS)}, with =")
-        where[name] = value
+        where.setdefault(name, []).append(value)
     return where
 
 
@@ -118,7 +118,7 @@ def rows_of(sessions: list[SessionView]) -> list[list[Cell]]:
 # --- as they change
 
 
-async def _watch(here: Context, where: dict[str, str], *, shows_all: bool) -> None:
+async def _watch(here: Context, where: dict[str, list[str]], *, shows_all: bool) -> None:
     """On a terminal a table that changes; else a line of JSON for each session that has."""
     async with here.client() as client:
         if here.is_json:
