@@ -97,6 +97,8 @@ _FORM_OF = {
 }
 _STRING = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?')
 _NAME = re.compile(rb"(?i:(passwo?r?d)|(secret)|(token)|(api[_-]?key))$")
+#: As those that tell keys apart, where there are such already.
+_NUMBER = re.compile(rb"#([0-9]{1,18})(?![0-9])")
 _KINDS = ("password", "secret", "token", "api-key")
 
 
@@ -130,7 +132,7 @@ class Redactor:
         return self._without(encoded, found) if found else encoded
 
     def _without(self, encoded: _Bytes, found: list[_Found]) -> _Bytes:
-        keys: dict[_Bytes, _Bytes] = {}
+        keys = _Keys(encoded)
         parts: list[_Bytes] = []
         waiting = iter(sorted(found, key=lambda one: one.begin))
         done, named, after, one = 0, "", 0, next(waiting, None)
@@ -145,7 +147,7 @@ class Redactor:
             redacted = self._redacted(encoded, start, end)
             if string.lastindex == 2:
                 named, after = _kind_of(string[1]), string.end()
-                redacted = redacted and _told_apart(keys, string[1], redacted, encoded)
+                redacted = redacted and keys.told(string[1], redacted)
             elif named and not encoded[after : start - 1].strip():
                 redacted = _word(named) if end - start >= SHORTEST_PASSWORD else redacted
             if redacted:
@@ -203,15 +205,16 @@ def _kind_of(key: bytes) -> str:
     return _KINDS[found.lastindex - 1] if found and found.lastindex else ""
 
 
-def _told_apart(keys: dict[bytes, bytes], key: bytes, redacted: bytes, encoded: bytes) -> bytes:
-    """Two keys that differ still do."""
-    number = len(keys) + 1
-    while key not in keys:
-        told = b"%s#%d" % (redacted, number)
-        if told not in encoded and told not in keys.values():
-            keys[key] = told
-        number += 1
-    return keys[key]
+class _Keys:
+    """Two keys of a document that differ still do when they are redacted; equal ones stay so."""
+
+    def __init__(self, encoded: bytes) -> None:
+        self._first = max(map(int, _NUMBER.findall(encoded)), default=0) + 1
+        self._numbers: dict[bytes, int] = {}
+
+    def told(self, key: bytes, redacted: bytes) -> bytes:
+        number = self._numbers.setdefault(key, self._first + len(self._numbers))
+        return b"%s#%d" % (redacted, number)
 
 
 def _is_in_escape(encoded: bytes, at: int) -> bool:
