@@ -57,6 +57,8 @@
     │   └── Asleep                     nobody does: they can only be looked at
     ├── ApprovalError                  its branch is in `bridle.approvals.errors`
     ├── ServerError                    its branch is in `bridle.server.errors`
+    ├── CommandError                   its branch is in `bridle.cli.errors`
+    ├── InvalidSetting                 a value that a setting can't have: in `bridle.config`
     └── KitError                       the testing kit was given something it can't work with
         ├── InvalidScript              a scenario, model script or recording with a mistake in it
         ├── PortInUse
