@@ -235,6 +235,12 @@ async def test_of_a_home_that_is_asleep_approvals_are_seen_and_not_decided(home:
         assert told(await client.get("/sessions/a/policy"))["is_running"] is False
         assert told(await client.get("/usage"))["sessions"][0]["name"] == "a"
         assert told(await client.get("/health"))["is_asleep"] is True
+        assert told(await client.get("/sessions/a/usage"))["launches"]
+        assert told(await client.get("/sessions/a/transcript"))["entries"]
+        assert told(await client.get("/sessions/a/events"))["items"]
+        assert told(await client.post("/audit/verify"))["is_intact"] is True
+        assert told(await client.put("/policies/team", json={"text": ""}))["name"] == "team"
+        assert (await client.get("http://localhost/metrics")).status_code == 200
         body = {"choice": {"type": "reject"}}
         for answer in (
             await client.post(f"/approvals/{approval.id}/decide", json=body),
