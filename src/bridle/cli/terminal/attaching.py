@@ -20,6 +20,7 @@ from ...server.shapes.sessions import SessionView
 from ...views.entries import TranscriptEntry
 from ..client import Client, ServerEvent
 from ..errors import OK, CommandError
+from .errands import Errands, first_of
 from .keys import Typist
 from .remote import RETRY_SECONDS, RemoteDocket
 from .signals import CtrlC, Signals
@@ -120,34 +121,21 @@ class Attached:
         self._left = asyncio.Event()
         self._ctrl_c = CtrlC(self._once, self._left.set)
         self._following = Following(client, session, sitting)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._errands = Errands(failed=self._left.set)
 
     async def go(self, tail: int) -> int:
         """Until somebody leaves, or there is nothing more to see."""
-        waits = (
-            self._ask(),
-            self._following.all(tail),
-            self._left.wait(),
-            self._sitting.outlet.gone.wait(),
-        )
+        self._errands.begin(self._ask())
+        self._errands.begin(self._following.all(tail))
         with self._signals():
-            tasks = [asyncio.ensure_future(wait) for wait in waits]
             try:
-                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()
-                if self._stops:
+                await first_of(self._left, self._sitting.outlet.gone)
+                if self._stops and not self._errands.error:
                     await self._client.sessions.stop(self._session.id, "whoever was there left")
             finally:
-                for task in (*tasks, *self._tasks):
-                    task.cancel()
-                await asyncio.gather(*tasks, *self._tasks, return_exceptions=True)
+                await self._errands.end()
+        self._errands.check()
         return OK
-
-    def _own(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     async def _ask(self) -> None:
         asked = self._sitting.asked
@@ -155,14 +143,13 @@ class Attached:
             send = self._send if self._sitting.is_live else None
             typist = Typist(self._sitting, send, self._left.set)
             await typist.attend(asked, self._following.docket, self._me)
-        else:
-            await asyncio.Event().wait()
+            self._left.set()
 
     # --- telling it something
 
     def _send(self, text: str) -> None:
         self._ctrl_c.forget()
-        self._own(self._tell(self._client.sessions.send(self._session.id, text)))
+        self._errands.begin(self._tell(self._client.sessions.send(self._session.id, text)))
 
     async def _tell(self, telling: Coroutine[Any, Any, object]) -> None:
         try:
@@ -181,7 +168,7 @@ class Attached:
             self._view.say("Ctrl-C again, or Ctrl-D, leaves; the agent runs on")
         else:
             self._view.say("interrupting its turn: Ctrl-C again leaves, and it runs on", "warn")
-            self._own(self._tell(self._client.sessions.interrupt(self._session.id)))
+            self._errands.begin(self._tell(self._client.sessions.interrupt(self._session.id)))
 
     def _ended_by(self, _: signal.Signals) -> None:
         self._left.set()

@@ -16,9 +16,10 @@ from ...session.folder import Survey, survey_of
 from ..context import Context
 from ..errors import OK, CommandError, Misused
 from ..people import person_here
+from .ending import tell_end
 from .local import Plan, open_agent
 from .rendering import Look
-from .running import Running, tell_end
+from .running import Running
 from .screen import nothing
 from .sitting import can_ask, sit_down
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from ...views import entries as e
 from . import calls
 from .look import Block, Lines, Mark, Prose, line, lines
-from .words import amount, count, duration, first_lines, money, on_one_line, printed, seen
+from .words import count, duration, first_lines, money, on_one_line, printed, seen
 
 MOST_THINKING = 3
 MOST_PROMPT = 40
@@ -259,13 +259,6 @@ def _note(mark: Mark, words: str, style: str) -> Block:
 
 def _more(number: int) -> list[Text]:
     return [line((f"… {count(number, 'more line')}", "dim"))] if number > 0 else []
-
-
-def totals(turns: int, cost: float, tokens: int, seconds: float) -> str:
-    """What was used, in a few words."""
-    facts = [count(turns, "turn"), duration(seconds)]
-    facts += [f"{amount(tokens)} tokens"] if tokens else []
-    return " · ".join([*facts, money(cost)])
 
 
 _SHOWN: dict[type, Callable[[Any, Look], list[Block]]] = {

@@ -9,47 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine
-from typing import Any, Literal, TypeAlias
-
-import msgspec
-from msgspec import Struct
 
 from ...approvals import Person
 from ...errors import SessionError
 from ...process.transport import StopLimits
-from ...protocol.messages import Result
 from ...session.session import Session
 from .denying import Unasked
+from .ending import DONE, Outcome, RunEnd, code_of, outcome_of
+from .errands import Errands, first_of
 from .keys import Typist
 from .local import LocalAgent
-from .look import Mark
-from .rendering import totals
 from .signals import CtrlC, Signals
 from .sitting import Sitting
 from .words import near
 
-#: Exit codes. (2 is a misuse, 3 that no server is up: those are the command's own.)
-DONE, FAILED, UNASKED, INTERRUPTED, UNREAD = 0, 1, 6, 130, 141
 #: For whoever was told twice.
 AT_ONCE = StopLimits(graceful=0.0, signal=0.5, total=5.0)
 HURRY_SECONDS = 0.5
-
-Outcome: TypeAlias = Literal["done", "failed", "interrupted", "stopped", "unread"]
-
-
-class RunEnd(Struct, frozen=True, kw_only=True, tag_field="kind", tag="run_end"):
-    """The last line with --json."""
-
-    outcome: Outcome
-    exit_code: int
-    turns: int
-    cost_usd: float
-    seconds: float
-    #: How many calls were denied because nobody could be asked.
-    unasked: int
-    #: What `--resume` takes.
-    session_id: str | None
 
 
 class Running:
@@ -63,30 +39,31 @@ class Running:
         self._view = sitting.view
         self._me = me
         self._is_interactive = is_interactive
-        self._typist = Typist(sitting, self._tell if is_interactive else None, self._leave)
+        self._left = asyncio.Event()  # there is nothing more to tell it
+        self._typist = Typist(sitting, self._tell if is_interactive else None, self._left.set)
         self._unasked = Unasked(agent.approvals, sitting.view)
         self._session: Session | None = None
         self._early: list[str] = []  # what was typed before it could be told
         self._outcome: Outcome = "done"
         self._ordered = asyncio.Event()  # to stop, at once
         self._ctrl_c = CtrlC(self._once, self._ordered.set, lambda: self._is_interrupting)
-        self._left = asyncio.Event()  # there is nothing more to tell it
         self._signal: signal.Signals | None = None
         self._is_interrupting = False
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._mistake: BaseException | None = None
+        # Without them nobody would be shown anything, or asked.
+        self._errands = Errands(failed=self._ordered.set)
 
     async def go(self, prompt: str | None) -> RunEnd:
         """Until it is over, whatever ends it."""
-        self._own(self._agent.follow(self._view, self._sitting.outlet, self._sitting.underway))
-        self._own(self._ask())
+        self._errands.begin(
+            self._agent.follow(self._view, self._sitting.outlet, self._sitting.underway)
+        )
+        self._errands.begin(self._ask())
         with self._signals():
             try:
                 await self._work_until_told(prompt)
             finally:
                 await asyncio.shield(self._close())
-        if self._mistake:
-            raise self._mistake
+        self._errands.check()
         return self._end()
 
     async def _close(self) -> None:
@@ -98,27 +75,7 @@ class Running:
         await self._agent.stop(AT_ONCE if is_hurried else None)
         self._sitting.underway.notice = ""
         await self._agent.shown(outlet.patience)
-        await self._disown()
-
-    # --- what goes on beside it
-
-    def _own(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._is_done)
-
-    def _is_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()):
-            # Nobody would be shown anything, or asked, any more.
-            self._mistake = error
-            self._ordered.set()
-
-    async def _disown(self) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._errands.end()
 
     async def _ask(self) -> None:
         asked = self._sitting.asked
@@ -131,20 +88,17 @@ class Running:
 
     async def _work_until_told(self, prompt: str | None) -> None:
         working = asyncio.ensure_future(self._work(prompt))
-        orders = [
-            asyncio.ensure_future(self._ordered.wait()),
-            asyncio.ensure_future(self._sitting.outlet.gone.wait()),
-        ]
+        told = asyncio.ensure_future(first_of(self._ordered, self._sitting.outlet.gone))
         try:
-            await asyncio.wait([working, *orders], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((working, told), return_when=asyncio.FIRST_COMPLETED)
             if self._sitting.outlet.gone.is_set():
                 self._outcome = "unread"
             elif self._ordered.is_set():
                 self._outcome = "stopped"
         finally:
-            for task in (working, *orders):
+            for task in (working, told):
                 task.cancel()
-            done = await asyncio.gather(working, *orders, return_exceptions=True)
+            done = await asyncio.gather(working, told, return_exceptions=True)
         if isinstance(done[0], Exception):
             raise done[0]
 
@@ -160,13 +114,8 @@ class Running:
             self._tell(text)
         if prompt is not None:
             await self._turn(prompt)
-        if self._is_interactive and not self._agent.over.is_set():
-            waits = [asyncio.ensure_future(one.wait()) for one in (self._left, self._agent.over)]
-            try:
-                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for wait in waits:
-                    wait.cancel()
+        if self._is_interactive:
+            await first_of(self._left, self._agent.over)
 
     def _introduce(self, session: Session) -> None:
         if self._sitting.is_live:
@@ -183,10 +132,7 @@ class Running:
         if self._session is None:
             self._early.append(text)
         elif not self._agent.over.is_set():
-            self._own(self._turn(text))
-
-    def _leave(self) -> None:
-        self._left.set()
+            self._errands.begin(self._turn(text))
 
     async def _turn(self, text: str) -> None:
         turn = self._agent.send(text, self._me.name)
@@ -195,7 +141,7 @@ class Running:
         except SessionError:
             self._outcome = "failed"  # how it ended is shown
         else:
-            self._outcome = _outcome_of(result)
+            self._outcome = outcome_of(result)
         finally:
             self._is_interrupting = False
 
@@ -213,7 +159,7 @@ class Running:
             self._is_interrupting = True
             self._sitting.underway.notice = "Interrupting"
             self._view.say("interrupting: Ctrl-C again stops the agent at once", "warn")
-            self._own(self._agent.interrupt())
+            self._errands.begin(self._agent.interrupt())
         elif self._is_interactive:
             self._view.say("Ctrl-C again, or Ctrl-D, leaves")
 
@@ -238,37 +184,6 @@ class Running:
     def _code(self) -> int:
         if self._signal:
             return 128 + self._signal
-        match self._outcome:
-            case "failed":
-                return FAILED
-            case "interrupted" | "stopped":
-                return INTERRUPTED if not self._is_interactive or self._ordered.is_set() else DONE
-            case "unread":
-                return UNREAD
-            case "done":
-                return UNASKED if self._unasked.number else DONE
-
-
-def _outcome_of(result: Result) -> Outcome:
-    if result.is_interrupted:
-        return "interrupted"
-    return "failed" if result.is_error or result.subtype != "success" else "done"
-
-
-def tell_end(end: RunEnd, sitting: Sitting, *, is_json: bool) -> None:
-    """The last words: what came of it, what it took, and how to go on."""
-    if is_json:
-        sitting.outlet.write(f"{msgspec.json.encode(end).decode()}\n")
-        return
-    used = totals(end.turns, end.cost_usd, 0, end.seconds)
-    how = f"go on with: bridle run --resume {end.session_id}" if end.session_id else ""
-    sitting.view.say(f"{end.outcome} · {used}", _MARKS[end.outcome], how)
-
-
-_MARKS: dict[Outcome, Mark] = {
-    "done": "yes",
-    "failed": "no",
-    "interrupted": "warn",
-    "stopped": "warn",
-    "unread": "warn",
-}
+        if self._is_interactive and self._outcome == "interrupted":
+            return DONE  # whoever did that went on, and left in peace
+        return code_of(self._outcome, self._unasked.number)

@@ -8,12 +8,12 @@ its window changes, all below the cursor is ours, and nothing above it ever is.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol, TypeAlias
 
-from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.style import Style
@@ -280,12 +280,10 @@ def _short(text: str) -> str:
 # --- the terminal itself
 
 
-def console_for(fd: int) -> Console:
-    """What this terminal can show: colours as it says, none with NO_COLOR."""
-    # Rich looks at the file alone for whether it is a terminal, and writes to a capture only.
-    file = os.fdopen(os.dup(fd), "w", encoding="utf-8", errors="replace")
+def console_for_terminal() -> Console:
+    """What a terminal can show: colours as the environment says, none with NO_COLOR."""
     return Console(
-        file=file,
+        file=io.StringIO(),  # all is captured, and written by us
         force_terminal=True,
         theme=THEME,
         highlight=False,
@@ -302,12 +300,3 @@ def size_of(fd: int) -> tuple[int, int]:
     except OSError:
         return 80, 24
     return size.columns or 80, size.lines or 24
-
-
-def fitted(text: str, width: int) -> str:
-    """The end of a text that fits into so many columns."""
-    if cell_len(text) <= width:
-        return text
-    while cell_len(text) > width:
-        text = text[max((cell_len(text) - width) // 2, 1) :]
-    return set_cell_size(text, cell_len(text))

@@ -17,7 +17,7 @@ from ...approvals.keyboard import Keyboard
 from .outlet import Outlet
 from .printer import Printer
 from .rendering import Look
-from .screen import LiveScreen, PlainScreen, Screen, console_for, size_of
+from .screen import LiveScreen, PlainScreen, Screen, console_for_terminal, size_of
 from .status import Underway
 from .view import PeopleView, ProgramView, View, ticking
 
@@ -88,7 +88,7 @@ def _screen(outlet: Outlet, *, is_json: bool) -> Screen:
     is_dumb = os.environ.get("TERM", "dumb") in ("dumb", "unknown")
     if is_json or is_dumb or not os.isatty(STDOUT):
         return PlainScreen(outlet)
-    return LiveScreen(outlet, console_for(STDOUT), lambda: size_of(STDOUT))
+    return LiveScreen(outlet, console_for_terminal(), lambda: size_of(STDOUT))
 
 
 def read_prompt(given: str | None) -> str | None:
