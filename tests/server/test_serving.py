@@ -10,8 +10,9 @@ import signal
 import socket
 import stat
 import sys
+import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import httpx
@@ -151,11 +152,16 @@ def rights(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder whose path leaves room for a socket's, wherever tests have theirs."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="bridle-") as folder:
+        yield Path(folder)
+
+
 async def test_where_the_home_has_a_long_path_the_socket_is_elsewhere(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short = tmp_path / "run"
-    short.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
     folder = tmp_path / ("long" * 30)
     async with served(folder) as server:
@@ -167,6 +173,17 @@ async def test_where_the_home_has_a_long_path_the_socket_is_elsewhere(
         assert address.socket == path
         assert (await me(path)).status_code == 200
     assert list(short.rglob("*.sock")) == []
+
+
+async def test_a_folder_for_it_that_is_too_long_is_passed_over(
+    home: Home, short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(short))
+    async with served(folder) as server:
+        assert server.ready.socket.startswith(f"{short}/")
 
 
 async def test_a_folder_that_is_not_ours_alone_is_not_used_for_it(

@@ -112,9 +112,13 @@ def addresses_of(home: Path, host: str, port: int) -> tuple[str, ...]:
 def _short_folder(home: Path) -> Path:
     """Of a short path, the same each time for one home."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "") if sys.platform == "linux" else ""
-    above = Path(runtime if runtime and Path(runtime).is_dir() else tempfile.gettempdir())
-    name = sha256(os.fsencode(home.resolve())).hexdigest()[:12]
-    return above / f"bridle-{os.geteuid()}-{name}"
+    digest = sha256(os.fsencode(home.resolve())).hexdigest()[:12]
+    name = f"bridle-{os.geteuid()}-{digest}"
+    usual = [Path(runtime)] if runtime and Path(runtime).is_dir() else []
+    for above in (*usual, Path(tempfile.gettempdir())):
+        if len(os.fsencode(above / name / SOCKET)) <= LONGEST:
+            return above / name
+    return Path("/tmp") / name
 
 
 def _private(folder: Path) -> Path:
