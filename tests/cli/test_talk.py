@@ -85,7 +85,5 @@ async def test_what_is_no_problem_of_ours_is_told_by_its_status(status: int) -> 
 
 
 async def test_an_answer_of_another_shape_is_told() -> None:
-    with pytest.raises(
-        CommandError, match=r"can't be read: .*; use a `bridle` of"
-    ):
+    with pytest.raises(CommandError, match=r"can't be read: .*; use a `bridle` of"):
         await Server(ok(["x"])).talk.ask("GET", "/x", dict[str, int])
