@@ -119,6 +119,8 @@ class Emulator:
 
     def _put(self, char: str) -> None:
         width = width_of(char)
+        if not width:
+            return  # it joins the letter before it
         if self.column + width > self.columns:
             self.rows[self.row].is_soft = True
             self._down()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
@@ -85,15 +85,17 @@ def test_nothing_is_written_where_nothing_has_changed() -> None:
     assert len(terminal.written) == 1
 
 
+@settings(max_examples=500, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(20, 100), st.integers(4, 30)), max_size=5),
     st.lists(st.text("abc 日🎉", max_size=150), max_size=8),
     st.integers(0, 9),
+    st.booleans(),
 )
 def test_however_a_window_changes_what_was_printed_stands_there_once(
-    sizes: list[tuple[int, int]], texts: list[str], height: int
+    sizes: list[tuple[int, int]], texts: list[str], height: int, reflows: bool
 ) -> None:
-    terminal = Terminal(60, 12)
+    terminal = Terminal(60, 12, reflows=reflows)
     terminal.underway = [f"underway {number} " + "x" * 30 for number in range(height)]
     for number, text in enumerate(texts):
         terminal.screen.show([says(f"<{number}> {text}")])
@@ -105,6 +107,7 @@ def test_however_a_window_changes_what_was_printed_stands_there_once(
     assert [text.count(f"● <{number}>") for number in range(len(texts))] == [1] * len(texts)
 
 
+@settings(max_examples=500, deadline=None)
 @given(st.text(max_size=300), st.integers(20, 80))
 def test_no_text_writes_anything_but_itself(text: str, columns: int) -> None:
     terminal = Terminal(columns, 10)
