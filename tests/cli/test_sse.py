@@ -100,3 +100,11 @@ async def test_a_server_that_does_not_come_back_is_given_up() -> None:
     with pytest.raises(NoServer, match=r"has not come back for 0\.01 s"):
         async with asyncio.timeout(5):
             await anext(follow(Server().open, patience=0.01))
+
+
+def test_an_id_alone_moves_the_cursor_and_belongs_to_no_later_event() -> None:
+    splitter = Splitter()
+    assert splitter.add(b"id: 7\n\n") == []
+    assert splitter.last_id == "7"
+    assert splitter.add(b"event: delta\ndata: x\n\n") == [ServerEvent("", "delta", b"x")]
+    assert splitter.last_id == "7"

@@ -49,8 +49,8 @@ class Splitter:
         for line in (line.removesuffix(b"\r") for line in lines):
             if line:
                 self._take(line)
-            elif self._data:
-                events.append(self._made())
+            else:
+                events += self._made()
         return events
 
     def forget_half(self) -> None:
@@ -68,10 +68,12 @@ class Splitter:
         elif name == b"id" and b"\0" not in value:
             self._id = value.decode("utf-8", "replace")
 
-    def _made(self) -> ServerEvent:
+    def _made(self) -> list[ServerEvent]:
+        """What a block says. One without data has no event, but its id counts."""
         if self._id is not None:
             self.last_id = self._id
-        made = ServerEvent(self._id or "", self._event or "message", b"\n".join(self._data))
+        data, event = b"\n".join(self._data), self._event or "message"
+        made = [ServerEvent(self._id or "", event, data)] if self._data else []
         self._event, self._id = "", None
         self._data.clear()
         return made

@@ -90,7 +90,8 @@ async def show_events(
         at = int(page.next)
     if wanted.is_followed:
         async for told in client.sessions.follow_events(view.id, after=at):
-            if told.id:  # a delta is in no log
+            # A delta is in no log, and has no id; `reset` has one and is no event.
+            if told.id and told.event != "reset":
                 sitting.outlet.write(_line(_decode_event(told.data), is_json=is_json))
                 await sitting.outlet.room()
 
