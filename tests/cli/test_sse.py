@@ -7,7 +7,7 @@ import itertools
 from collections.abc import AsyncIterator, Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridle.cli.client import sse
@@ -30,6 +30,7 @@ EVENTS = [
 ]
 
 
+@settings(max_examples=500, deadline=None)
 @given(st.lists(st.integers(0, len(TEXT)), max_size=8))
 def test_events_are_the_same_wherever_the_bytes_break(places: list[int]) -> None:
     splitter = Splitter()
