@@ -34,10 +34,10 @@ class _Form(Struct, frozen=True):
     rest: str = ""
 
 
-def _alone(head: str) -> str:
-    """With no letter before it, unless that is an escape's, as in `\\nsk-…`."""
+def _alone(head: str, letters: str = "A-Za-z0-9") -> str:
+    """With none of these letters before it, unless it is an escape's, as in `\\nsk-…`."""
     escaped = rf"(?<=\\[nrtbf]{head})|(?<=\\u[0-9A-Fa-f]{{4}}{head})"
-    return rf"(?<={head})(?:(?<![A-Za-z0-9]{head})|{escaped})"
+    return rf"(?<={head})(?:(?<![{letters}]{head})|{escaped})"
 
 
 #: `name=`, `name="`, `"name": "`; quotes may be escaped, and that again.
@@ -47,6 +47,7 @@ _CREDENTIALS = r"[A-Za-z0-9._~+/=-]{16,}"
 #: What a block has up to its end. It ends at no half escape, and at no half letter.
 _BLOCK = r"(?:(?!-----END)[^\"\\\x80-\xff]|\\+[^\"\\\x80-\xff]){0,16000}"
 _BEGINS, _ENDS = "----BEGIN [A-Z ]{0,40}PRIVATE KEY-----", "-----END [A-Z ]{0,40}KEY-----"
+#: It begins after none of its own letters: else each `-eyJ` of many would look to the end of all.
 _JWT = r"[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
 
 
@@ -57,13 +58,13 @@ def _named(kind: str, letter: str, before: str, rest: str) -> _Form:
 
 _FORMS = (
     _Form("anthropic-key", "-", "(?<=sk-)", 2, rest="ant-[A-Za-z0-9_-]{16,}"),
-    _Form("api-key", "-", rf"{_alone('sk-')}(?=[A-Za-z_-]{{0,64}}[0-9])", 2, rest=r"[\w-]{20,}"),
+    _Form("api-key", "-", rf"{_alone('sk-')}(?=[A-Za-z_-]{{0,64}}+[0-9])", 2, rest=r"[\w-]{20,}"),
     _Form("slack-token", "-", "(?<=xox[a-z]-)", 4, rest="[A-Za-z0-9-]{10,}"),
     _Form("private-key", "-", rest=f"{_BEGINS}{_BLOCK}(?:{_ENDS})?"),
     _Form("github-token", "_", "(?<=gh[pousr]_)", 3, rest="[A-Za-z0-9]{20,}"),
     _Form("github-token", "_", "(?<=github_)", 6, rest="pat_[A-Za-z0-9_]{20,}"),
     _Form("google-key", "z", "(?<=AIz)", 2, rest="a[A-Za-z0-9_-]{30,}"),
-    _Form("jwt", "J", _alone("eyJ"), 2, rest=_JWT),
+    _Form("jwt", "J", _alone("eyJ", "A-Za-z0-9_-"), 2, rest=_JWT),
     _Form("bearer", "B", stays=r"(?:earer|EARER)\s{1,3}", rest=_CREDENTIALS),
     _Form("bearer", "b", stays=r"earer\s{1,3}", rest=_CREDENTIALS),
     _Form("bridle-token", "b", rest="ridle_[a-z]{1,10}_[A-Za-z0-9_-]{16,}"),
