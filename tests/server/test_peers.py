@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -218,15 +219,16 @@ async def test_what_we_were_started_by_ourselves_does_not_count(
         assert await standing_of(pid) == OfAgent("below")
 
 
-@pytest.mark.parametrize(("launch", "standing"), [("", "Clear()"), ("a1", "OfAgent(launch='a1')")])
-def test_a_program_knows_whether_it_is_an_agents_itself(launch: str, standing: str) -> None:
+def test_a_program_knows_every_launch_that_it_is_below() -> None:
+    """Whatever it says of itself."""
     code = (
-        "import asyncio; from bridle.server.peers import own_standing;"
-        "print(asyncio.run(own_standing()))"
+        "import asyncio; from bridle.server.peers import launches_above;"
+        "print(sorted(asyncio.run(launches_above())))"
     )
-    env = {**os.environ, "BRIDLE_LAUNCH": launch}
-    told = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True)
-    assert told.stdout.decode().strip() == standing
+    inner = f"BRIDLE_LAUNCH=made-up {shlex.join([sys.executable, '-c', code])}; exit $?"
+    env = {**os.environ, "BRIDLE_LAUNCH": "a1/b2"}
+    told = subprocess.run(["sh", "-c", inner], env=env, capture_output=True, check=True)
+    assert told.stdout.decode().strip() == "['a1', 'b2', 'made-up']"
 
 
 async def test_a_process_that_has_ended_is_nobodys() -> None:

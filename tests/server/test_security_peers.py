@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
+import shlex
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -15,6 +17,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from bridle.server.errors import InsideAgent
+from bridle.server.serving import ServeSettings, serve
 from bridle.testing import fake_claude
 from tests.supervisor.homes import ASKS, INIT, LIMIT, ME, PROMPT, Home, Step, asked
 
@@ -79,13 +83,18 @@ def warnings() -> Iterator[asyncio.Queue[str]]:
 async def agent_runs(served: Served, home: Home, words: list[str], how: str = "child") -> str:
     """Start an agent that runs this; the id of its session."""
     steps: list[Step] = [PROMPT, INIT, {"run": words, "how": how}, {"say": "done"}]
+    command = playing(home, steps)
+    record = await served.supervisor.create(cwd=home.work, by=ME, prompt="go", command=command)
+    return record.id
+
+
+def playing(home: Home, steps: list[Step]) -> list[str]:
+    """The command of an agent that runs programs."""
     scenario = home.work / f"scenario-{len(list(home.work.iterdir()))}.json"
     scenario.write_bytes(msgspec.json.encode(steps))
     program = [sys.executable, "-I", "-S", str(HERE / "running_claude.py")]
     kit = str(Path(fake_claude.__file__).parent)
-    command = [*program, kit, "--scenario", str(scenario), "--report", f"{scenario}.report"]
-    record = await served.supervisor.create(cwd=home.work, by=ME, prompt="go", command=command)
-    return record.id
+    return [*program, kit, "--scenario", str(scenario), "--report", f"{scenario}.report"]
 
 
 async def run(reports: Reports, words: list[str]) -> tuple[int, Any]:
@@ -249,3 +258,37 @@ async def test_one_who_was_started_by_an_agent_with_us_is_none_of_ours(
         assert (await run(reports, reports.words(server, "tcp")))[0] == 200
         await agent_runs(server, home, reports.words(server, "tcp"))
         assert (await reports.next())[1]["code"] == "agent_peer"
+
+
+@pytest.mark.parametrize("is_hidden", [False, True])
+async def test_nobody_serves_a_home_from_inside_of_its_agents(
+    home: Home, monkeypatch: pytest.MonkeyPatch, is_hidden: bool
+) -> None:
+    """The server would take the agent for one who is as good as itself."""
+    async with home.open() as supervisor:
+        record = await home.start(supervisor, *ASKS)
+        await asked(supervisor, record.id)
+        spool = home.spool(supervisor.get(record.id)).folder
+    if is_hidden:
+        assert not spool.exists()
+    else:
+        spool.mkdir()
+    monkeypatch.setenv("BRIDLE_LAUNCH", f"above/{spool.name}/of-another")
+    with pytest.raises(InsideAgent, match=r"this is an agent's process.*a terminal of your own"):
+        await serve(ServeSettings(home=home.folder, port=0), signals=())
+    assert not (home.folder / "token").exists()
+
+
+@pytest.mark.parametrize("how", HOWS)
+async def test_an_agent_that_starts_the_server_gets_none(home: Home, how: str) -> None:
+    program = [sys.executable, str(HERE / "serving_program.py"), str(home.folder), "0"]
+    told = home.work / "told"
+    os.mkfifo(told)
+    words = ["/bin/sh", "-c", f"{shlex.join(program)} >{told} 2>&1"]
+    async with home.open() as supervisor:
+        steps: list[Step] = [PROMPT, INIT, {"run": words, "how": how}, {"say": "done"}]
+        await supervisor.create(cwd=home.work, by=ME, prompt="go", command=playing(home, steps))
+        async with asyncio.timeout(LIMIT):
+            said = await asyncio.to_thread(told.read_text)
+    assert "InsideAgent: this is an agent's process" in said
+    assert not (home.folder / "token").exists()

@@ -2,7 +2,8 @@
 
 ServerError
 ├── AddressInUse               another program listens there
-└── AddressRefused             an address that can't be listened on, or must not be
+├── AddressRefused             an address that can't be listened on, or must not be
+└── InsideAgent                we are an agent's process ourselves, or nobody can say
 """
 
 from __future__ import annotations
@@ -33,4 +34,14 @@ class AddressRefused(ServerError):
     def __init__(self, host: str, reason: str) -> None:
         super().__init__(f"can't listen on {host}: {reason}")
         self.host = host
+        self.reason = reason
+
+
+class InsideAgent(ServerError):
+    """We are a process of an agent of the home, or may be: a person's rights are not for us."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"{reason}; agents are looked after by people: do it in a terminal of your own"
+        )
         self.reason = reason

@@ -15,6 +15,7 @@ import os
 import socket
 import struct
 import sys
+from collections.abc import Iterator
 from select import POLLIN, poll
 from typing import Protocol, TypeAlias
 
@@ -174,19 +175,28 @@ async def standing_of(pid: int) -> Standing:
     """Whether this process, or any above it, is an agent's.
 
     The agent that we ourselves were started by, if we were, does not count: what it starts beside
-    us is as much its as we are.
+    us is as much its as we are. It is another home's: `inside` refuses to serve an agent's own.
     """
     return await _standing(pid, _launches_of_ours(), os.getpid())
 
 
-async def own_standing() -> Standing:
-    """Whether we ourselves are an agent's: for a program that acts for a person without a door."""
-    return await _standing(os.getpid(), frozenset(), 0)
+async def launches_above() -> frozenset[str] | Untold:
+    """All launches that we ourselves belong to, by our own marks and by those of whoever is above
+    us: for a program that acts for a person without a door."""
+    for pause in PAUSES:
+        await asyncio.sleep(pause)
+        line = list(_upward(os.getpid(), 0))
+        if None not in line:
+            marks = (process.launches or () for process in line if process)
+            return _launches_of_ours().union(*marks)
+    return Untold("the processes above this one change all the time, or are hidden")
 
 
 async def _standing(pid: int, own: frozenset[str], last: int) -> Standing:
     for pause in PAUSES:
         await asyncio.sleep(pause)
+        if see(pid) is None:
+            return Untold(f"process {pid} has ended")
         found = _looked_up(pid, own, last)
         if found is not None:
             return found
@@ -194,23 +204,27 @@ async def _standing(pid: int, own: frozenset[str], last: int) -> Standing:
 
 
 def _looked_up(pid: int, own: frozenset[str], last: int) -> Standing | None:
-    """From the process up to the last, or to the first of all; None if they changed meanwhile."""
-    process = see(pid, marks=True)
-    if process is None:
-        return Untold(f"process {pid} has ended")
-    while True:
-        if process.launches is None:
+    """None if they changed meanwhile."""
+    for process in _upward(pid, last):
+        if process is None:
             return None
-        launches = [launch for launch in process.launches if launch not in own]
+        launches = [launch for launch in process.launches or () if launch not in own]
         if launches:
             return OfAgent(launches[-1])
+    return Clear()
+
+
+def _upward(pid: int, last: int) -> Iterator[Seen | None]:
+    """From the process up to the last, or to the first of all; None where they just changed."""
+    process = see(pid, marks=True)
+    while process is not None and process.launches is not None:
+        yield process
         if last == process.pid or process.parent == 0:
-            return Clear()
+            return
         parent = see(process.parent, marks=True)
         # One that is younger than its child has only the number of its parent.
-        if parent is None or parent.born > process.born:
-            return None
-        process = parent
+        process = parent if parent and parent.born <= process.born else None
+    yield None
 
 
 def _launches_of_ours() -> frozenset[str]:

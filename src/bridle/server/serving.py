@@ -1,9 +1,10 @@
 """Serving a home, from the first socket to the last request.
 
-Owns the order. At the start: the TCP port (if another has it, nothing else is touched), then the
-home with its lock and its agents, then the socket in the home, which only the lock's owner may
-replace, then requests. At the end the same backwards: streams are told to end, requests may come to
-theirs for some seconds, and agents run on unless they are to be stopped.
+Owns the order. At the start: that we are no agent's ourselves, then the TCP port (if another has
+it, nothing else is touched), then the home with its lock and its agents, then the socket in the
+home, which only the lock's owner may replace, then requests. At the end the same backwards: streams
+are told to end, requests may come to theirs for some seconds, and agents run on unless they are to
+be stopped.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from .bodies import BodyLimits
 from .door import Door
 from .guards import Names, host_name
 from .house import House, open_house
+from .inside import check_unknown, launches_outside
 from .login import login_url
 from .protocol import ConnectionLimits, DoorProtocol, protocol_with
 from .sockets import addresses_of, bound_socket, bound_tcp, is_loopback
@@ -101,9 +103,10 @@ async def serve(
 ) -> None:
     """Serve until a signal says that it is enough, or somebody asks (`Ready.stopping`).
 
-    Other keywords are for `open_supervisor`. AddressInUse, AddressRefused, HomeInUse.
+    Other keywords are for `open_supervisor`. AddressInUse, AddressRefused, HomeInUse, InsideAgent.
     """
     stopping = Stopping()
+    launches = await launches_outside(settings.home)
     async with AsyncExitStack() as stack:
         tcp = stack.enter_context(
             bound_tcp(settings.host, settings.port, allow_remote=settings.allow_remote)
@@ -114,6 +117,7 @@ async def serve(
         agents = await stack.enter_async_context(
             open_supervisor(settings.home, addresses=addresses, **supervisor)
         )
+        check_unknown(settings.home, launches, agents)
         stack.push_async_callback(_end_agents, agents, settings)
         local = stack.enter_context(bound_socket(settings.home))
         house = await stack.enter_async_context(open_house(settings.home, agents))
