@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ import pytest
 
 import bridle
 from bridle.session.connect import Connecting
-from bridle.session.folder import Survey, survey
+from bridle.session.folder import MAX_INSTRUCTIONS, MAX_SETTINGS, TOO_MUCH, Survey, survey
 
 
 def put(folder: Path, name: str, value: object) -> Path:
@@ -227,3 +230,83 @@ def test_a_folder_above_that_may_not_be_looked_at_is_left_alone(
 
     monkeypatch.setattr(Path, "exists", looked_at)
     assert brings(tmp_path / "app") == ["hooks"]
+
+
+def a_socket(file: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(os.path.relpath(file))
+
+
+def endless(file: Path) -> None:
+    file.touch()
+    os.truncate(file, 10**12)
+
+
+def a_link_to_a_pipe(file: Path) -> None:
+    os.mkfifo(pipe := file.with_name("pipe"))
+    file.symlink_to(pipe)
+
+
+NO_FILES: dict[str, Callable[[Path], None]] = {
+    "pipe": os.mkfifo,
+    "device": lambda file: file.symlink_to("/dev/zero"),
+    "link to a pipe": a_link_to_a_pipe,
+    "socket": a_socket,
+    "folder": Path.mkdir,
+    "endless": endless,
+}
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        (".claude/settings.json", "settings that can't be read"),
+        (".claude/settings.local.json", "settings that can't be read"),
+        (".mcp.json", "MCP servers"),
+    ],
+)
+def test_what_is_no_file_is_not_waited_for_and_never_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, name: str, what: str
+) -> None:
+    (tmp_path / ".claude").mkdir()
+    monkeypatch.chdir(tmp_path)
+    NO_FILES[kind](tmp_path / name)
+    found = survey(tmp_path)
+    assert [brought.what for brought in found.brings] == [what, TOO_MUCH]
+    assert (found.digest, found.rules) == ("", ())
+    spec, _ = launched(tmp_path, trust=found)
+    assert spec.setting_sources == ("user",)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in NO_FILES if kind != "folder"])
+def test_a_skill_that_is_no_file_is_never_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    put(tmp_path, ".claude/skills/a/SKILL.md", "a skill")
+    monkeypatch.chdir(tmp_path)
+    NO_FILES[kind](tmp_path / ".claude" / "skills" / "b")
+    assert TOO_MUCH in brings(tmp_path)
+    assert survey(tmp_path).digest == ""
+
+
+@pytest.mark.parametrize("kind", [kind for kind in NO_FILES if kind != "endless"])
+def test_instructions_that_are_no_file_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    NO_FILES[kind](tmp_path / "CLAUDE.md")
+    assert survey(tmp_path).instructions == ""
+
+
+def test_endless_instructions_are_read_as_far_as_they_are_passed_along(tmp_path: Path) -> None:
+    endless(tmp_path / "CLAUDE.md")
+    assert len(survey(tmp_path).instructions) == MAX_INSTRUCTIONS
+
+
+def test_settings_may_be_as_large_as_they_are_looked_at(tmp_path: Path) -> None:
+    text = json.dumps({"permissions": {"deny": ["Bash"]}}).ljust(MAX_SETTINGS)
+    put(tmp_path, ".claude/settings.json", text)
+    found = survey(tmp_path)
+    assert (found.brings, len(found.rules)) == ((), 1)
+    assert found.digest

@@ -7,12 +7,15 @@ the text of its CLAUDE.md is passed along.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
+import stat
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -30,6 +33,9 @@ _SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
 _FOLDERS = ("agents", "commands", "hooks", "skills", "plugins", "output-styles", "workflows")
 _INSTRUCTIONS = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 MAX_INSTRUCTIONS = 100_000
+#: Of settings, and of any other file that it brings.
+MAX_SETTINGS = 1_000_000
+MAX_SIZE = 16_000_000
 MAX_FILES = 1_000
 MAX_DEPTH = 60
 TOO_MUCH = "more than can be looked at"
@@ -84,7 +90,12 @@ def survey_of(folder: str | os.PathLike[str]) -> Survey:
             brings += found
             rules += _rules(file) if file.parent.name == ".claude" else []
             name = os.path.relpath(file, real)
-            digest.update(f"{name}\0{_hash(file)}\0".encode("utf-8", "surrogateescape"))
+            try:
+                hashed = _hash(file)
+            except _NotToRead:
+                brings.append(Brought(TOO_MUCH, str(file)))
+                continue
+            digest.update(f"{name}\0{hashed}\0".encode("utf-8", "surrogateescape"))
     # What can't be looked at to its end can't be trusted either.
     is_whole = not any(brought.what == TOO_MUCH for brought in brings)
     seen = digest.hexdigest() if is_whole else ""
@@ -140,7 +151,7 @@ def _files(folder: Path) -> list[Path]:
 def _rules(file: Path) -> list[Rule]:
     """What its settings deny or want asked; what can't be read is told elsewhere."""
     try:
-        rules = parse_settings(file.read_text(), str(file)) if file.suffix == ".json" else []
+        rules = parse_settings(_text(file), str(file)) if file.suffix == ".json" else []
     except (OSError, UnicodeDecodeError, InvalidPolicy) as error:
         _log.warning("the rules of %s are not used: %s", file, error)
         return []
@@ -177,7 +188,7 @@ def _servers(file: Path) -> list[str]:
 
 def _json(file: Path) -> Any:
     try:
-        return msgspec.json.decode(file.read_bytes())
+        return msgspec.json.decode(_bytes(file, MAX_SETTINGS))
     except (OSError, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
 
@@ -187,9 +198,43 @@ def _words(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:199]}…"
 
 
+class _NotToRead(OSError):
+    """No file of a bounded size: a pipe, a device, a folder; what it gives nobody can know."""
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[BinaryIO]:
+    """Without waiting for anybody: a pipe would, until somebody writes to it."""
+    # Before it is opened, for that alone may do something with a device.
+    _check_is_file(file, file.stat())
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    with os.fdopen(os.open(file, flags), "rb") as opened:
+        _check_is_file(file, os.fstat(opened.fileno()))
+        yield opened
+
+
+def _check_is_file(file: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise _NotToRead(errno.EINVAL, "no file", str(file))
+
+
+def _bytes(file: Path, most: int) -> bytes:
+    with _opened(file) as opened:
+        found = opened.read(most + 1)
+    if len(found) > most:
+        raise _NotToRead(errno.EFBIG, "larger than can be looked at", str(file))
+    return found
+
+
+def _text(file: Path) -> str:
+    return _bytes(file, MAX_SETTINGS).decode()
+
+
 def _hash(file: Path) -> str:
     try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()
+        return hashlib.sha256(_bytes(file, MAX_SIZE)).hexdigest()
+    except _NotToRead:
+        raise
     except OSError as error:
         return f"can't be read: {error.errno}"
 
@@ -201,7 +246,8 @@ def _instructions(folder: Path) -> str:
         for name in _INSTRUCTIONS:
             file = above / name
             try:
-                text = file.read_text(errors="replace").strip()
+                with _opened(file) as opened:
+                    text = opened.read(4 * MAX_INSTRUCTIONS).decode(errors="replace").strip()
             except OSError:
                 continue
             if text:

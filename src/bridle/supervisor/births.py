@@ -113,7 +113,7 @@ class Births:
         given = secrets(wish.env)
         env = resolve(sources(wish.env), given, means.environ)
         spec = LaunchSpec(cwd=folder, env=env, **launch)
-        policy = policy_of(wish.policy, spec)
+        policy = await asyncio.to_thread(policy_of, wish.policy, spec)
         policies = Policies(means.journal, means.owners, means.now)
         source = source_of(wish.policy)
         await policies.apply(session, policy.text, source=source, by=by, files=policy.files)

@@ -123,7 +123,7 @@ class Charge:
             launch=launch, at=self._means.now(), resume=record.resume, fork=record.is_fork
         )
         try:
-            found = survey_of(record.folder)
+            found = await asyncio.to_thread(survey_of, record.folder)
             rules = dict.fromkeys((rule.behavior, rule.text) for rule in found.rules)
             intended = _with_rules(intended, tuple(rules))
         except Exception as error:  # noqa: BLE001 - whatever it is, the launch comes to its end

@@ -6,6 +6,7 @@ what it means for a call is the gate's.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TypeAlias
 
@@ -51,7 +52,8 @@ def source_of(given: PolicyGiven) -> str:
 async def put_under(means: Means, charge: Charge, given: PolicyGiven, by: Person) -> str:
     """From now on this one: written down, then in force. Gives its digest."""
     record = charge.record
-    policy = policy_of(given, LaunchSpec(cwd=record.folder, **record.spec))
+    spec = LaunchSpec(cwd=record.folder, **record.spec)
+    policy = await asyncio.to_thread(policy_of, given, spec)
     policies = Policies(means.journal, means.owners, means.now)
     source = source_of(given)
     await policies.apply(charge.id, policy.text, source=source, by=by, files=policy.files)
