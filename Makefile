@@ -8,6 +8,8 @@ CLI_VERSIONS = $(shell $(BIN)/python -c 'from bridle.protocol.capabilities impor
 PROPERTIES := tests/protocol/test_properties.py
 SHELLS := tests/policy/shell/test_differential.py
 KILLING := tests/supervisor/test_kill.py
+# Whole servers and commands, which mostly wait for each other.
+SERVED := tests/server tests/cli
 
 .PHONY: up test check conformance soak bench record clean help
 
@@ -34,14 +36,16 @@ up: $(READY) ## the server: for your Claude Code if there is one, else with agen
 	@if [ -n "$$BRIDLE_CLAUDE" ] || command -v claude >/dev/null; then exec $(BIN)/bridle up; \
 	  else echo "no claude on the PATH: here is the demo"; exec $(BIN)/bridle demo; fi
 
-test: $(VENV)/.node ## unit, property and end-to-end tests (budget: 15 minutes on CI)
+test: $(VENV)/.node ## unit, property and end-to-end tests (budget: 20 minutes on CI)
 	@echo "Running the tests (bridle.protocol must keep 100% branch coverage)…"
-	@$(BIN)/pytest tests --ignore=tests/conformance --ignore=$(PROPERTIES) \
-	  --ignore=$(SHELLS) --ignore=$(KILLING) -n 2 -q --cov --cov-fail-under=100
+	@$(BIN)/pytest tests --ignore=tests/conformance --ignore=$(PROPERTIES) --ignore=$(SHELLS) \
+	  --ignore=$(KILLING) $(SERVED:%=--ignore=%) -n 3 -q --cov --cov-fail-under=100
 	@echo "Killing a supervisor of eight agents ($(if $(CI),300,30) times); beside it the property tests"
-	@echo "($(if $(CI),10 000,200) examples each) and random scripts in real shells ($(if $(CI),20 000,2 000) in bash)…"
+	@echo "($(if $(CI),10 000,200) examples each), random scripts in real shells ($(if $(CI),20 000,2 000) in bash),"
+	@echo "and the server and the command…"
 	@$(BIN)/pytest $(KILLING) -q --timeout 900 & killing=$$!; \
-	  $(BIN)/pytest $(PROPERTIES) -n 2 -q && $(BIN)/pytest $(SHELLS) -n 2 -q; others=$$?; \
+	  $(BIN)/pytest $(PROPERTIES) -n 2 -q && $(BIN)/pytest $(SHELLS) -n 2 -q && \
+	  $(BIN)/pytest $(SERVED) -n 3 -q; others=$$?; \
 	  wait $$killing && exit $$others
 	@echo "Holding the decoder against json.loads…"
 	@$(BIN)/python bench/decode.py --messages 10000 --rounds 3
@@ -74,7 +78,7 @@ $(VENV)-bench/.ready: pyproject.toml
 	@$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
 
-bench: $(READY) $(VENV)-bench/.ready ## judging; the journal; many agents; decoding; sessions against claude-agent-sdk (22 minutes)
+bench: $(READY) $(VENV)-bench/.ready ## judging; the journal; many agents; streams; decoding; sessions against claude-agent-sdk (26 minutes)
 	@echo "Judging calls by a policy of 100 rules, for some seconds…"
 	@$(BIN)/python bench/policy.py --write
 	@echo "The journal on this disk, beside plain sqlite3, for some minutes…"

@@ -59,7 +59,7 @@ async def test_the_readmes_python_does_what_it_says(
 
 
 def test_the_python_of_the_readme_and_the_docs_is_typed(tmp_path: Path) -> None:
-    pages_of = ("sessions", "journal", "policies", "approvals", "views", "supervisor")
+    pages_of = ("sessions", "journal", "policies", "approvals", "views", "supervisor", "streams")
     names = ("README.md", *(f"docs/{name}.md" for name in pages_of))
     pages = [block for name in names for block in blocks_in(ROOT / name)]
     assert len(pages) >= 5
@@ -200,7 +200,7 @@ def test_every_name_and_method_of_what_has_a_page_is_documented(
         *("Outcome", "PolicyApplied", "RememberedRule", "StoredPolicy", "SystemClock", "Trust"),
         *("Preset", "Verdict", "elicitation_answer_of", "answer_of", "aclose", "start", "ground"),
         *("added", "keep", "restore", "saved", "tell", "explain", "judge", "policy"),
-        *("open", "go_on", "passed", "forget"),
+        *("open", "go_on", "passed", "forget", "look"),
     }
     assert (set(module.__all__) | methods) - known - told == set()
 
