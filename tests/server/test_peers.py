@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -244,3 +247,17 @@ async def test_it_is_quick() -> None:
         for _ in range(20):
             await standing_of(pid)
         assert time.perf_counter() - start < 20 * 0.02
+
+
+async def test_the_look_waits_for_no_other_work() -> None:
+    is_over = threading.Event()
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    slow = loop.run_in_executor(None, is_over.wait)
+    try:
+        with connected(socket.AF_INET, "127.0.0.1") as (_, called):
+            peer = TcpPeer(called.getpeername()[:2], called.getsockname()[:2])
+            assert await asyncio.wait_for(peer.standing(), 20) == Clear()
+    finally:
+        is_over.set()
+        await slow

@@ -99,8 +99,14 @@ async def test_readers_see_it_without_secrets(
     survey = told(await client.get("/trust/survey", params=folder))
     told(await client.put("/trust", json={**folder, "digest": survey["digest"]}))
     async with reader_of(house) as reader:
-        for path in ("/trust", f"/trust/survey?folder={home.work}"):
-            answer = await reader.get(path)
-            assert answer.status_code == 200
-            assert SECRET not in answer.text
-            assert "[redacted:anthropic-key]" in answer.text
+        answer = await reader.get("/trust")
+        assert answer.status_code == 200
+        assert SECRET not in answer.text
+        assert "[redacted:anthropic-key]" in answer.text
+
+
+async def test_a_reader_has_no_folder_looked_at(house: House, home: Home) -> None:
+    async with reader_of(house) as reader:
+        for folder in (str(home.work), "/nowhere/at/all"):
+            answer = await reader.get("/trust/survey", params={"folder": folder})
+            assert refused(answer) == (403, "forbidden")
