@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import socket
 import stat
 import subprocess
+import sys
 
 import httpx
 
 from tests.process.children import marked
 
-from .shells import COMMAND, Shell
+from .shells import COMMAND, PROMPT, TURN, Shell
 
 
 def test_up_says_where_it_is_and_ctrl_c_ends_it(shell: Shell) -> None:
@@ -136,3 +138,31 @@ def test_an_agent_is_nobody_in_its_home_while_no_server_is_up(shell: Shell) -> N
     assert "this is an agent's process" in done.stderr
     shell.env["BRIDLE_LAUNCH"] = "of-another-home"
     assert "nothing" in shell.run("trust", "--yes")
+
+
+def test_nor_if_it_has_taken_its_spool_away(shell: Shell) -> None:
+    """What is stored names its launch as well."""
+    shell.claude(*TURN, PROMPT)
+    shell.up()
+    shell.run("start", "go", "--name", "a")
+    shell.session("a", "idle")
+    (spool,) = (shell.home / "spool").iterdir()
+    shell.kill_server()
+    shell.env["BRIDLE_LAUNCH"] = spool.name
+    shutil.rmtree(spool)
+    assert "this is an agent's process" in shell.run("trust", "--yes", code=1)
+    assert "this is an agent's process" in shell.run("up", "--port", "0", code=1)
+
+
+def test_nor_who_can_not_be_told_from_one(shell: Shell) -> None:
+    """Its parent has ended before it was looked at, or is hidden."""
+    code = (
+        "import sys; from bridle.server import peers; see = peers.see;"
+        "from os import getpid as me;"
+        "peers.see = lambda pid, **how: see(pid, **how) if pid == me() else None;"
+        "from bridle.cli.main import run; sys.exit(run(sys.argv[1:]))"
+    )
+    words = [sys.executable, "-c", code, "trust", "list"]
+    done = subprocess.run(words, env=shell.env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "it can't be told whether this is an agent's process" in done.stderr

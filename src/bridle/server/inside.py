@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from ..supervisor import Supervisor
+from ..supervisor import Supervisor, open_supervisor
 from .errors import InsideAgent
 from .peers import Untold, launches_above
 
@@ -24,6 +24,14 @@ async def launches_outside(home: Path) -> frozenset[str]:
         raise InsideAgent(f"it can't be told whether this is an agent's process: {found.why}")
     _refuse(home, found & _spools(home))
     return found
+
+
+async def check_stored(home: Path, launches: frozenset[str]) -> None:
+    """`check_unknown` of a home that nobody has opened yet. One that takes up agents must not be
+    one of theirs: it would end itself with them."""
+    if launches:
+        async with open_supervisor(home, is_asleep=True) as supervisor:
+            check_unknown(home, launches, supervisor)
 
 
 def check_unknown(home: Path, launches: frozenset[str], supervisor: Supervisor) -> None:

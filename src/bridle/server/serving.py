@@ -30,7 +30,7 @@ from .bodies import BodyLimits
 from .door import Door
 from .guards import Names, host_name
 from .house import House, open_house
-from .inside import check_unknown, launches_outside
+from .inside import check_stored, launches_outside
 from .login import login_url
 from .protocol import ConnectionLimits, DoorProtocol, protocol_with
 from .sockets import addresses_of, bound_socket, bound_tcp, is_loopback
@@ -113,11 +113,11 @@ async def serve(
         )
         port = tcp.getsockname()[1]
         stack.enter_context(_heeding(signals, stopping))
+        await check_stored(settings.home, launches)
         addresses = addresses_of(settings.home, settings.host, port)
         agents = await stack.enter_async_context(
             open_supervisor(settings.home, addresses=addresses, **supervisor)
         )
-        check_unknown(settings.home, launches, agents)
         stack.push_async_callback(_end_agents, agents, settings)
         local = stack.enter_context(bound_socket(settings.home))
         house = await stack.enter_async_context(open_house(settings.home, agents))

@@ -22,7 +22,7 @@ import httpx
 from ...config import Settings
 from ...errors import HomeInUse
 from ...server.address import read_address
-from ..errors import CommandError, Misused, NoServer
+from ..errors import Misused, NoServer
 from .client import Client
 
 SOCKET = "bridle.sock"
@@ -103,18 +103,18 @@ async def _in_process(settings: Settings) -> AsyncIterator[Client]:
     from ...server.access import Caller
     from ...server.app import make_app
     from ...server.house import open_house
+    from ...server.inside import check_unknown, launches_outside
     from ...supervisor import open_supervisor
-    from ..people import is_agent_of, person_here
+    from ..people import person_here
 
-    if is_agent_of(settings.home):
-        # A server would know it by its process, and not let it in as a person.
-        words = "this is an agent's process, and no server is up that could let it in"
-        raise CommandError(words, "agents are looked after by people")
+    # A server would know it by its process, and not let it in as a person.
+    launches = await launches_outside(settings.home)
     try:
         async with (
             open_supervisor(settings.home, is_asleep=True) as supervisor,
             open_house(settings.home, supervisor) as house,
         ):
+            check_unknown(settings.home, launches, supervisor)
             app = make_app(house, Caller(role="person", name=person_here(), via="terminal"))
             transport = httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
             async with httpx.AsyncClient(transport=transport, base_url=LOCAL) as http:
