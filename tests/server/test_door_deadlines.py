@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import time
 from collections.abc import AsyncIterator
 
@@ -24,7 +26,7 @@ TOKENS = "/api/v1/tokens"
 
 @pytest.fixture
 async def server(home: Home) -> AsyncIterator[Served]:
-    limits = ConnectionLimits(header_seconds=SOON, most=8)
+    limits = ConnectionLimits(header_seconds=SOON, unread_seconds=SOON, most=8)
     bodies = BodyLimits(most=1000, large=5000, seconds=SOON)
     async with served(home.folder, limits=limits, bodies=bodies) as server:
         yield server
@@ -217,6 +219,32 @@ async def test_nor_one_that_trickles_or_that_nobody_wants(
         assert await rest(reader)
         trickling.cancel()
         writer.close()
+
+
+# --- answers
+
+
+async def test_answers_that_nobody_reads_hold_no_connection_for_ever(server: Served) -> None:
+    asked = f"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
+    loop = asyncio.get_running_loop()
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(socket.socket()) for _ in range(8)]
+        for client in clients:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+            client.setblocking(False)
+            await loop.sock_connect(client, ("127.0.0.1", server.port))
+        asking = [asyncio.ensure_future(ask_on(client, asked * 500)) for client in clients]
+        async with asyncio.timeout(LIMIT):
+            await asyncio.gather(*asking)
+            while not await is_let_in(server):
+                pass  # they are there still
+
+
+async def ask_on(client: socket.socket, asked: bytes) -> None:
+    """Without ever reading, until one is cut off."""
+    with contextlib.suppress(ConnectionError):
+        while True:
+            await asyncio.get_running_loop().sock_sendall(client, asked)
 
 
 # --- connections

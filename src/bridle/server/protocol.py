@@ -1,8 +1,9 @@
 """One connection: uvicorn's HTTP/1.1, with deadlines and with who is at the other end.
 
-Owns what uvicorn leaves open: a client that never ends its headers, or goes on with a body that
-nobody wants any more, is not waited for; more connections than there may be are refused. The other
-end is asked for as soon as it connects, and is in the state of each request as `PEER`.
+Owns what uvicorn leaves open: a client that never ends its headers, goes on with a body that nobody
+wants any more, or does not read what it is answered, is not waited for; more connections than there
+may be are refused. The other end is asked for as soon as it connects, and is in the state of each
+request as `PEER`.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ LINGER_SECONDS = 2.0
 
 class ConnectionLimits(Struct, frozen=True, kw_only=True):
     """What a connection may take. `most` is how many there may be, over TCP and over the socket
-    each."""
+    each; `unread_seconds`, how long nothing may be read of an answer that waits to be."""
 
     header_seconds: float = 10.0
+    unread_seconds: float = 30.0
     most: int = 512
 
 
@@ -42,6 +44,7 @@ class DoorProtocol(H11Protocol):
         super().__init__(*args, **kwargs)
         self.peer: Peer = UnknownPeer()
         self._deadline: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
         self._is_refused = False
 
     # --- from the first to the last byte
@@ -66,11 +69,18 @@ class DoorProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._drop_deadline()
+        if self._unread:
+            self._unread.cancel()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_unread()
+
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        self._watch_unread()
         if self.conn.their_state is h11.SEND_BODY:
             self._drop_deadline()
             self._set_deadline(LINGER_SECONDS)
@@ -103,6 +113,21 @@ class DoorProtocol(H11Protocol):
     def _too_late(self) -> None:
         self.transport.abort()
 
+    def _watch_unread(self) -> None:
+        """One that is closed stays open until all is read, so this is for little as for much."""
+        size = self.transport.get_write_buffer_size()
+        if size and self._unread is None:
+            seconds = self.limits.unread_seconds
+            self._unread = self.loop.call_later(seconds, self._look_at_unread, size)
+
+    def _look_at_unread(self, size: int) -> None:
+        self._unread = None
+        # A slow line is no fault, and more may have come: who stands still has gone.
+        if self.transport.get_write_buffer_size() == size:
+            self.transport.abort()
+        else:
+            self._watch_unread()
+
     def timeout_keep_alive_handler(self) -> None:
         self.transport.close()
 
@@ -128,6 +153,7 @@ class DoorProtocol(H11Protocol):
         self._is_refused = True
         self.transport.write(_raw(problem))
         self.transport.close()
+        self._watch_unread()
 
 
 def protocol_with(limits: ConnectionLimits) -> type[DoorProtocol]:
