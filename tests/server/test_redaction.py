@@ -117,6 +117,30 @@ def test_the_string_that_a_key_calls_a_secret_is_one() -> None:
     }
 
 
+def test_what_sessions_hold_is_hidden_as_soon_as_they_do() -> None:
+    held: list[frozenset[tuple[str, str]]] = [frozenset()]
+    redactor = Redactor({}, lambda: held[0])
+    assert shown(["it is pa$$;1"], redactor) == ["it is pa$$;1"]
+    held[0] = frozenset({("ANY", "pa$$;1"), ("DB_PASSWORD", "letmein"), ("B", 'q"\\\n123')})
+    given = ["it is pa$$;1", "letmein", 'a q"\\\n123', json.dumps(['q"\\\n123'])]
+    assert shown(given, redactor) == [
+        "it is [redacted:ANY]",
+        "[redacted:DB_PASSWORD]",
+        "a [redacted:B]",
+        '["[redacted:B]"]',
+    ]
+    held[0] = frozenset()
+    assert shown(given, redactor) == given
+
+
+@pytest.mark.parametrize(
+    "value", ["12345", "default", "in_place", "/home/me/work", "~/work", "1.25"]
+)
+def test_what_stands_in_every_answer_is_a_secret_only_if_its_variable_says_so(value: str) -> None:
+    redactor = Redactor({}, lambda: frozenset({("MODE", value)}))
+    assert shown({"mode": value}, redactor) == {"mode": value}
+
+
 def test_numbers_are_never_touched() -> None:
     given = {"a": 123456789012, "b": "123456789012", "c": [1.5, None, True]}
     assert shown(given) == {**given, "b": "[redacted:NUMBER_TOKEN]"}

@@ -40,7 +40,7 @@ class House(Struct):
     keys: Keys
     policies: KeptPolicies
     metrics: Metrics
-    redactor: Redactor = field(default_factory=lambda: Redactor(os.environ))
+    redactor: Redactor
     now: Callable[[], float] = time.time
     started_at: float = field(default_factory=time.time)
     #: Set when the server is about to end: streams come to their end then, so that it can.
@@ -95,6 +95,7 @@ async def open_house(
             keys,
             KeptPolicies(supervisor.journal, now),
             metrics,
+            Redactor(os.environ, lambda: supervisor.secret_values.all),
             now=now,
             started_at=now(),
             closing=closing,

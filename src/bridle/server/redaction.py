@@ -2,15 +2,15 @@
 
 Owns how they are found and what stands in their place (`[redacted:KIND]`). Pure: bytes in, bytes
 out, and the JSON has the same shape as before. It is for what goes out; nothing that is stored is
-ever changed. It finds what has the form of a secret, and values of the environment: a password that
-stands alone in a text it can't know.
+ever changed. It finds what has the form of a secret, and values of the environment and of sessions:
+another password that stands alone in a text it can't know.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -100,6 +100,8 @@ _STRING = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?')
 _NAME = re.compile(rb"(?i:(passwo?r?d)|(secret)|(token)|(api[_-]?key))$")
 #: As those that tell keys apart, where there are such already.
 _NUMBER = re.compile(rb"#([0-9]{1,18})(?![0-9])")
+#: Values that no session's secret is known by: words as they stand in every answer, and paths.
+_PLAIN_VALUE = re.compile(r"[A-Za-z_ -]{1,11}|[0-9.]{1,11}|[/~][^\n]*")
 _KINDS = ("password", "secret", "token", "api-key")
 
 
@@ -114,17 +116,30 @@ class _Found(Struct, frozen=True):
 
 # Inside `Redactor`, the name is that of a method.
 _Bytes: TypeAlias = bytes
+_Held: TypeAlias = frozenset[tuple[str, str]]
 
 
 class Redactor:
-    """`environ` is where values are from that are secrets by their variables' names."""
+    """`environ` is where values are from that are secrets by their variables' names. `held` are
+    variables that sessions have as secrets: another set whenever it has changed."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._values: dict[_Bytes, str] = {}
-        for name, value in environ.items():
-            if len(value) >= SHORTEST_VALUE and any(word in name.upper() for word in SECRET_NAMES):
-                kind = name if re.fullmatch(r"\w{1,80}", name, re.ASCII) else "environment"
-                self._values |= dict.fromkeys(_spellings(value), kind)
+    def __init__(self, environ: Mapping[str, str], held: Callable[[], _Held] = frozenset) -> None:
+        of_ours = [
+            (name, value)
+            for name, value in environ.items()
+            if len(value) >= SHORTEST_VALUE and _tells_secret(name)
+        ]
+        self._of_ours = _kinds_by_value(of_ours)
+        self._held = held
+        self._seen: _Held = frozenset()
+        self._values = self._of_ours
+
+    def _known(self) -> dict[_Bytes, str]:
+        held = self._held()
+        if held is not self._seen:
+            found = _kinds_by_value(one for one in held if _is_hidden(*one))
+            self._seen, self._values = held, found | self._of_ours
+        return self._values
 
     def bytes(self, encoded: _Bytes) -> _Bytes:
         """The same JSON without secrets."""
@@ -170,7 +185,7 @@ class Redactor:
 
     def _found(self, encoded: _Bytes, start: int, end: int) -> list[_Found]:
         found = [_found_by(match, start) for match in _SECRET.finditer(encoded, start, end)]
-        for value, kind in self._values.items():
+        for value, kind in self._known().items():
             places = _places(value, encoded, start, end)
             found += (_Found(at, at, at + len(value), kind) for at in places)
         return found
@@ -187,6 +202,24 @@ def _places(value: bytes, encoded: bytes, start: int, end: int) -> Iterator[int]
     while at >= 0:
         yield at
         at = encoded.find(value, at + 1, end)
+
+
+def _tells_secret(name: str) -> bool:
+    return any(word in name.upper() for word in SECRET_NAMES)
+
+
+def _is_hidden(name: str, value: str) -> bool:
+    """Whether a session's value is: it was given as a secret, but perhaps for want of care."""
+    is_told = _tells_secret(name) or not _PLAIN_VALUE.fullmatch(value)
+    return is_told and len(value.strip()) >= SHORTEST_PASSWORD
+
+
+def _kinds_by_value(variables: Iterable[tuple[str, str]]) -> dict[bytes, str]:
+    found: dict[bytes, str] = {}
+    for name, value in variables:
+        kind = name if re.fullmatch(r"\w{1,80}", name, re.ASCII) else "environment"
+        found |= dict.fromkeys(_spellings(value), kind)
+    return found
 
 
 def _word(kind: str) -> bytes:

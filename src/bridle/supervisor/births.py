@@ -25,7 +25,7 @@ from ..session.policies import homes_of
 from ..views import stream
 from ..views.stream import Created, Limits, OrphanRule
 from .charge import Charge
-from .environment import Value, resolve, secrets, sources
+from .environment import Value, hidden, resolve, secrets, sources
 from .guards import Guards
 from .lineage import lineage_below
 from .making import stored_spec
@@ -118,6 +118,7 @@ class Births:
         source = source_of(wish.policy)
         await policies.apply(session, policy.text, source=source, by=by, files=policy.files)
         means.secrets[session] = given
+        means.secret_values.hold(session, hidden(sources(wish.env), env))
         inherited = means.environ if spec.inherit_env else {}
         homes = homes_of(replace(spec, env={**inherited, **env}, inherit_env=False))
         return Created(

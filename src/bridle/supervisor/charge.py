@@ -132,7 +132,7 @@ class Charge:
             return
         await self._stored_intent(intended)
         try:
-            made = await make_new(self._means, record, launch, self._secrets, found)
+            made = await make_new(self._means, record, launch, found)
             made.spec = _in_conversation(made.spec, intended)
             process = detached(made)
             if self.is_to_stop:
@@ -159,10 +159,6 @@ class Charge:
         self._under = policy
         if self.agent and self.agent.session.policy:
             self.agent.session.policy.apply(policy)
-
-    @property
-    def _secrets(self) -> dict[str, str]:
-        return self._means.secrets.get(self.id, {})
 
     async def _stored_intent(self, intended: stream.Intended) -> None:
         await self.store(stream.INTENDED, intended)

@@ -7,7 +7,8 @@ restart and is one is read when it is needed, from the supervisor's environment 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -36,6 +37,8 @@ class FromFile(Struct, frozen=True):
     path: str
 
 
+#: Its name and its value.
+Variable: TypeAlias = tuple[str, str]
 Value: TypeAlias = str | Plain | FromEnvironment | FromFile
 
 
@@ -79,13 +82,53 @@ def resolve(
     return found
 
 
+def hidden(stored: Mapping[str, str], env: Mapping[str, str]) -> list[Variable]:
+    """Those of these variables that are no plain ones."""
+    return [(name, value) for name, value in env.items() if not _is_plain(stored[name])]
+
+
+def readable(stored: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """As many of the values as can be had without those that were given by hand."""
+    found: dict[str, str] = {}
+    for name, source in stored.items():
+        with contextlib.suppress(MissingVariables):
+            found |= resolve({name: source}, {}, environ)
+    return found
+
+
+class SecretValues:
+    """What sessions have for secrets, in memory alone: so that it can be kept from view."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, frozenset[Variable]] = {}
+        #: Of all of them: another set whenever it is not the same any more.
+        self.all: frozenset[Variable] = frozenset()
+
+    def hold(self, session: str, variables: Iterable[Variable]) -> None:
+        """Also these: what it had before still stands in what it has said."""
+        self._of[session] = self._of.get(session, frozenset()).union(variables)
+        if not self._of[session] <= self.all:
+            self.all |= self._of[session]
+
+    def forget(self, session: str) -> None:
+        if self._of.pop(session, None):
+            self.all = frozenset().union(*self._of.values())
+
+
+def _is_plain(source: str) -> bool:
+    return source.startswith("plain:")
+
+
 class _Unreadable(Exception):
     pass
 
 
 def _read(path: str) -> str:
     try:
-        return Path(path).expanduser().read_text().removesuffix("\n")
+        file = Path(path).expanduser()
+        if file.exists() and not file.is_file():  # a pipe would hold all up
+            raise _Unreadable(f"{path} is no file")
+        return file.read_text().removesuffix("\n")
     except OSError as error:
         raise _Unreadable(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:

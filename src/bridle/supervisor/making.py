@@ -28,7 +28,6 @@ from ..session.making import handlers_of, handshake_seconds, hello, launched
 from ..session.options import SessionOptions
 from ..session.responder import Handlers
 from ..session.tools import ToolServers
-from .environment import resolve
 from .means import Means
 from .record import SessionRecord
 
@@ -69,12 +68,9 @@ def stored_spec(options: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-async def make_new(
-    means: Means, record: SessionRecord, launch: str, secrets: Mapping[str, str], found: Survey
-) -> Made:
+async def make_new(means: Means, record: SessionRecord, launch: str, found: Survey) -> Made:
     """For a process that is to be started."""
-    env = resolve(record.env, secrets, means.environ)
-    spec = LaunchSpec(cwd=record.folder, env=env, **record.spec)
+    spec = LaunchSpec(cwd=record.folder, env=means.variables(record), **record.spec)
     gate, desk = await _gate(means, record, launch)
     trusted = TrustedFolders(means.journal, means.now)
     trust = found if await trusted.is_trusted(found.folder, found.digest) else None

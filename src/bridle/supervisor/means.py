@@ -18,6 +18,7 @@ from ..process.transport import StopLimits
 from ..process.wake import Wakes
 from ..session.hooks import Hooks
 from ..session.tools import Tools
+from .environment import SecretValues, hidden, resolve
 from .record import SessionRecord
 
 #: Gives a session its hooks, and its tools: the same after a restart as before.
@@ -44,6 +45,13 @@ class Means(Struct):
     policies: dict[tuple[str, tuple[str, ...]], Policy] = {}
     #: Values of the variables that were given by hand, by session: in memory alone.
     secrets: dict[str, dict[str, str]] = {}
+    secret_values: SecretValues = field(default_factory=SecretValues)
+
+    def variables(self, record: SessionRecord) -> dict[str, str]:
+        """The values that a launch of it has now; what is secret of them is kept from view."""
+        env = resolve(record.env, self.secrets.get(record.id, {}), self.environ)
+        self.secret_values.hold(record.id, hidden(record.env, env))
+        return env
 
     def check_handlers(self, record: SessionRecord) -> None:
         """A mistake in them is told before any agent is taken up: none is to be ended by it."""

@@ -23,6 +23,7 @@ from ..views import stream
 from ..views.stream import Entry
 from . import takeover
 from .charge import Charge
+from .environment import hidden, readable
 from .fold import fold
 from .means import Means
 from .notes import entry
@@ -103,6 +104,8 @@ class Sessions:
                 record = await self._caught_up(info.name, record)
             if record.is_created:
                 self.add(record)
+                env = readable(record.env, self._means.environ)
+                self._means.secret_values.hold(record.id, hidden(record.env, env))
 
     async def tidy(self) -> None:
         """Finish what a supervisor that was killed could not."""

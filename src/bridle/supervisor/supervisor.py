@@ -25,7 +25,7 @@ from ..views import stream
 from ..views.stream import Limits, OrphanRule, PauseCause
 from .births import Births, Wish
 from .charge import Charge
-from .environment import Value, resolve
+from .environment import Value
 from .fleet import Fleet
 from .guards import Guards
 from .lineage import LineageLimits, orphans_of
@@ -69,6 +69,7 @@ class Supervisor:
         #: Whether nobody looks after the agents: then nothing is done, and nothing is written.
         self.is_asleep = False
         self.recovered = Recovered()
+        self.secret_values = means.secret_values
 
     @property
     def approvals(self) -> Approvals:
@@ -267,10 +268,10 @@ class Supervisor:
         prompt: Said | None,
         env: Mapping[str, str] | None,
     ) -> SessionRecord:
-        now, secrets = self._means.now(), self._means.secrets
+        now = self._means.now()
         if env:
-            secrets.setdefault(charge.id, {}).update(env)
-        resolve(charge.record.env, secrets.get(charge.id, {}), self._means.environ)
+            self._means.secrets.setdefault(charge.id, {}).update(env)
+        self._means.variables(charge.record)
         self._guards.check_start(charge)
         charge.is_to_stop = False
         events = [note(stream.QUEUED, stream.Queued(at=now, resume=resume))]
@@ -310,6 +311,7 @@ class Supervisor:
         charge = self._checked("delete", session)
         self._guards.drop(charge)
         self._means.secrets.pop(charge.id, None)
+        self._means.secret_values.forget(charge.id)
         await self._sessions.drop(charge)
 
     def logged_in(self) -> None:

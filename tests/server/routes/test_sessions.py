@@ -72,6 +72,32 @@ async def test_what_is_given_for_the_environment_is_stored_only_if_it_is_no_secr
     }
 
 
+async def test_what_a_session_has_for_a_secret_is_shown_of_no_session(
+    house: House,
+    home: Home,
+    client: httpx.AsyncClient,
+    tmp_path: Path,
+) -> None:
+    secrets = ["gi;ven-1", "fi;led-2", "in;env-3", "la;ter-4"]
+    (tmp_path / "key").write_text(f"{secrets[1]}\n")
+    house.supervisor._means.environ = {"OF_OURS": secrets[2]}
+    env = {
+        "A": {"type": "secret", "value": secrets[0]},
+        "B": {"type": "file", "path": str(tmp_path / "key")},
+        "C": {"type": "env", "name": "OF_OURS"},
+        "D": {"type": "plain", "value": "pl;ain-5"},
+    }
+    made = told(await client.post("/sessions", json=new(home, *TURN, env=env, start=False)), 201)
+    body = {"env": {"A": secrets[3]}}
+    told(await client.post(f"/sessions/{made['id']}/start", json=body))
+    labels = {"all": " ".join((*secrets, "pl;ain-5"))}
+    other = new(home, *TURN, labels=labels, start=False)
+    told(await client.post("/sessions", json=other), 201)
+    async with reader_of(house) as reader:
+        [_, seen] = told(await reader.get("/sessions"))["items"]
+    assert seen["labels"] == {"all": "[redacted:A] [redacted:B] [redacted:C] [redacted:A] pl;ain-5"}
+
+
 @pytest.mark.parametrize(
     ("change", "status", "code"),
     [
