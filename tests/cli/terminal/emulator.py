@@ -10,8 +10,8 @@ import re
 import unicodedata
 
 _TOKENS = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b(.)|([\r\n\b\x07])|([^\x1b\r\n\b\x07]+)")
-#: The cursor, and the marks around what is pasted.
-_MODES = ("?25", "?2004")
+#: Whether lines are wrapped; the cursor; the marks around what is pasted.
+_MODES = ("?7", "?25", "?2004")
 
 
 def width_of(char: str) -> int:
@@ -40,6 +40,7 @@ class Emulator:
         self.top = 0
         self.row = self.column = 0
         self.is_cursor_shown = True
+        self.wraps = True
         self._rest = ""
 
     # --- what can be seen
@@ -86,11 +87,16 @@ class Emulator:
         match final:
             case "A":
                 self.row = max(self.row - number, self.top)
+            case "E":
+                self.row = min(self.row + number, len(self.rows) - 1, self.top + self.lines - 1)
+                self.column = 0
             case "J" if parameters in ("", "0"):
                 self._erase()
             case "h" | "l" if parameters in _MODES:
                 if parameters == "?25":
                     self.is_cursor_shown = final == "h"
+                elif parameters == "?7":
+                    self.wraps = final == "h"
             case _:
                 assert final == "m", f"a command that we do not write: {parameters}{final}"
 
@@ -121,6 +127,9 @@ class Emulator:
         width = width_of(char)
         if not width:
             return  # it joins the letter before it
+        if self.column + width > self.columns and not self.wraps:
+            self.column = self.columns - width  # what is there is overwritten
+            del self.rows[self.row].cells[self.column :]
         if self.column + width > self.columns:
             self.rows[self.row].is_soft = True
             self._down()

@@ -26,13 +26,19 @@ async def test_logs_are_read_from_the_home_while_no_server_is_up(served: Place) 
     await talked(served)
     await served.down()
     whole = await served.piped("logs", "fixer")
-    assert (whole.code, whole.err) == (0, "")
+    assert (whole.code, whole.err) == (0, ""), whole.err
     assert whole.out.startswith("> Go\n\n● One.\n\n● Two.\n\n✓ done · 12 s · $0.0421\n")
     assert "\x1b" not in whole.out
 
     end = await served.piped("logs", "fixer", "--tail", "2", "--verbose")
     assert "Two." not in end.out
     assert "stopped" in end.out
+
+    # What is not shown does not count.
+    for count, first in ((1, "✓ done"), (2, "● Two."), (0, "")):
+        last = await served.piped("logs", "fixer", "--tail", str(count))
+        assert last.out.startswith(first)
+        assert bool(last.out) is bool(count)
 
     entries = await served.piped("logs", "fixer", "--json")
     lines = [json.loads(line) for line in entries.out.splitlines()]

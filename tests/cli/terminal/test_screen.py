@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 import msgspec
 from hypothesis import given, settings
@@ -30,20 +31,33 @@ class Terminal:
         )
         self.underway = ["first", "second"]
         self.written: list[str] = []
-        self.screen = LiveScreen(self, console, self.size)
+        self.resizing: tuple[int, int] | None = None
+        self._lines_until = 0
+        self.known = (columns, height)  # to us: we are told a moment later
+        self.screen = LiveScreen(self, console, lambda: self.known)
         self.screen.region = lambda _width, _height: [Text(text) for text in self.underway]
-
-    def size(self) -> tuple[int, int]:
-        return self.emulator.columns, self.emulator.lines
 
     def write(self, text: str, /) -> int:
         self.written.append(text)
-        # As a terminal does it: a new line goes to its beginning.
-        self.emulator.feed(text.replace("\n", "\r\n"))
+        # As a system does it: a new line goes to its beginning, and whoever reads may get the lines
+        # one by one.
+        for piece in text.replace("\n", "\r\n").splitlines(keepends=True):
+            self.emulator.feed(piece)
+            if self.resizing and piece.endswith("\n"):
+                self._lines_until -= 1
+                if self._lines_until < 0:
+                    self.emulator.resize(*self.resizing)
+                    self.resizing = None
         return len(text)
 
-    def resize(self, columns: int, height: int) -> None:
-        self.emulator.resize(columns, height)
+    def resize(self, columns: int, height: int, late: Sequence[Block], after: int) -> None:
+        """It happens while these are shown, so many lines of what we write later."""
+        self.resizing, self._lines_until = (columns, height), after
+        self.screen.show(late)
+        if self.resizing:
+            self.emulator.resize(*self.resizing)
+            self.resizing = None
+        self.known = (columns, height)
         self.screen.refresh()
 
 
@@ -91,16 +105,21 @@ def test_nothing_is_written_where_nothing_has_changed() -> None:
     st.lists(st.text("abc 日🎉", max_size=150), max_size=8),
     st.integers(0, 9),
     st.booleans(),
+    st.integers(0, 12),
 )
 def test_however_a_window_changes_what_was_printed_stands_there_once(
-    sizes: list[tuple[int, int]], texts: list[str], height: int, reflows: bool
+    sizes: list[tuple[int, int]], texts: list[str], height: int, reflows: bool, after: int
 ) -> None:
     terminal = Terminal(60, 12, reflows=reflows)
     terminal.underway = [f"underway {number} " + "x" * 30 for number in range(height)]
     for number, text in enumerate(texts):
-        terminal.screen.show([says(f"<{number}> {text}")])
-        if sizes:
-            terminal.resize(*sizes.pop())
+        block = says(f"<{number}> {text}")
+        size = sizes.pop() if sizes else (60, 12)
+        # What is drawn in the moment before we know that it does not fit any more scrolls away.
+        is_late = size[1] > height + 1
+        terminal.resize(*size, [block] if is_late else [], after)
+        if not is_late:
+            terminal.screen.show([block])
     terminal.screen.close()
     text = terminal.emulator.text
     assert "underway" not in text

@@ -24,6 +24,7 @@ from .screen import nothing
 from .sitting import can_ask, sit_down
 
 if TYPE_CHECKING:
+    from ...views.entries import TranscriptEntry
     from .logs import Wanted
 
 
@@ -131,6 +132,10 @@ async def show_logs(
     here: Context, session: str, wanted: Wanted, *, is_raw: bool, is_verbose: bool
 ) -> None:
     from .logs import show_events, show_transcript
+    from .printer import Printer
+
+    def is_shown(entry: TranscriptEntry) -> bool:
+        return here.is_json or bool(Printer(look).take(entry))
 
     async with here.client(offline=not wanted.is_followed) as client:
         view = await client.sessions.get(session)
@@ -140,4 +145,4 @@ async def show_logs(
             if is_raw:
                 await show_events(client, view.id, sitting, wanted, is_json=here.is_json)
             else:
-                await show_transcript(client, view.id, sitting, wanted)
+                await show_transcript(client, view.id, sitting, wanted, is_shown)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 from msgspec import Struct
 
 from ...server.shapes.events import EventView, TranscriptPage
+from ...views.entries import TranscriptEntry
 from ..client import Client
 from ..errors import Misused
 from .attaching import Following
@@ -45,11 +46,19 @@ def time_of(text: str) -> float:
     raise Misused(f"{text!r} is no time", "write 30s, 10m, 2h or 1d, or unix seconds")
 
 
-async def show_transcript(client: Client, session: str, sitting: Sitting, wanted: Wanted) -> None:
+async def show_transcript(
+    client: Client,
+    session: str,
+    sitting: Sitting,
+    wanted: Wanted,
+    is_shown: Callable[[TranscriptEntry], bool],
+) -> None:
+    """`is_shown` says of an entry whether anything is to be seen of it: only such are counted."""
     view = await client.sessions.get(session)
     following = Following(client, view, sitting)
     seq: int | None = None
-    async for page in _pages(client, view.id, wanted.tail):
+    start = await _start(client, view.id, wanted, is_shown)
+    async for page in _pages(client, view.id, start):
         # What is on an early page may change while later ones are read.
         seq = page.seq if seq is None else seq
         sitting.view.past([entry for entry in page.entries if entry.at >= wanted.since])
@@ -58,12 +67,28 @@ async def show_transcript(client: Client, session: str, sitting: Sitting, wanted
         await following.go_on(seq or 0)
 
 
-async def _pages(client: Client, session: str, tail: int | None) -> AsyncIterator[TranscriptPage]:
-    """The oldest entries first."""
-    at = 0
-    if tail is not None:
-        count = (await client.sessions.transcript(session, limit=1)).count
-        at = max(count - tail, 0)
+async def _start(
+    client: Client, session: str, wanted: Wanted, is_shown: Callable[[TranscriptEntry], bool]
+) -> int:
+    """The position behind which the last so many are that are shown."""
+    if wanted.tail is None:
+        return 0
+    page = await client.sessions.transcript(session, limit=PAGE)
+    left = wanted.tail
+    if not left:
+        return page.count
+    while page.entries:
+        for entry in reversed(page.entries):
+            left -= entry.at >= wanted.since and is_shown(entry)
+            if not left:
+                return entry.position - 1
+        before = page.entries[0].position
+        page = await client.sessions.transcript(session, before=before, limit=PAGE)
+    return 0
+
+
+async def _pages(client: Client, session: str, at: int) -> AsyncIterator[TranscriptPage]:
+    """The oldest entries first, from behind this position."""
     while True:
         page = await client.sessions.transcript(session, after=at, limit=PAGE)
         yield page

@@ -29,6 +29,10 @@ LEAST_WIDTH = 20
 MOST_IN_A_LINE = 2_000
 _ERASE = "\r\x1b[J"
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
+#: To the beginning of the next line, which is there.
+_NEXT = "\x1b[E"
+#: A line that is too long is cut by the terminal, and not wrapped; and as usual again.
+_CUT, _WRAP = "\x1b[?7l", "\x1b[?7h"
 
 #: What is underway, for a window of so many columns and lines.
 Region: TypeAlias = Callable[[int, int], Sequence[Text]]
@@ -160,8 +164,12 @@ class LiveScreen:
         if not drawn:
             return self._cursor(is_hidden=False)
         below = drawn.count("\n")
-        up = f"\x1b[{below}A" if below else ""
-        return f"{self._cursor(is_hidden=True)}{drawn}{up}\r"
+        # First room, then the lines, with no line break between them: a terminal may be told of a
+        # new size wherever the system splits what we write, and empty lines are never wrapped. Nor
+        # are others, while that is switched off: it may be narrower already than we know.
+        room = "\n" * below + _up(below)
+        lines = drawn.replace("\n", _NEXT)
+        return f"{self._cursor(is_hidden=True)}{room}\r{_CUT}{lines}{_WRAP}{_up(below)}\r"
 
     def _cursor(self, *, is_hidden: bool) -> str:
         if is_hidden is self._is_hidden:
@@ -177,6 +185,10 @@ class LiveScreen:
 
     def _line(self, text: Text, width: int) -> str:
         return self._rendered(_Line(text), max(width, 1)).rstrip("\n")
+
+
+def _up(lines: int) -> str:
+    return f"\x1b[{lines}A" if lines else ""
 
 
 class _Line:
