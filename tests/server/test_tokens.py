@@ -6,10 +6,13 @@ import base64
 import os
 import re
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from bridle.journal import open_journal
+from bridle.errors import JournalUnwritable
+from bridle.journal import Journal, open_journal
+from bridle.journal.buckets import Bucket
 from bridle.journal.journal import memory_journal
 from bridle.server.access import Role
 from bridle.server.login import MOST_TICKETS, TICKET_SECONDS, Tickets
@@ -74,6 +77,56 @@ async def test_tokens_are_known_again_after_a_restart_and_those_taken_away_are_n
         assert tokens.find(text, "token") == kept
         assert tokens.find(lost, "token") is None
         assert tokens.list() == [kept]
+
+
+class Unwritable:
+    """A journal of which nothing can be deleted, as long as it `refuses`."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.refuses = True
+        self.is_lying = False
+
+    def bucket(self, name: str, kind: type[Any]) -> Any:
+        return Bucket(cast(Any, self), name, kind)
+
+    async def delete(self, *which: Any) -> int:
+        if self.refuses:
+            if self.is_lying:
+                await self._journal.records.delete(*which)
+            raise JournalUnwritable("told to fail")
+        return await self._journal.records.delete(*which)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal.records, name)
+
+
+@pytest.mark.parametrize("how", ["again", "by the next", "it lied"])
+async def test_one_whose_record_can_not_be_deleted_counts_no_more_and_can_be_taken_away_again(
+    how: str,
+) -> None:
+    async with memory_journal() as journal:
+        failing = Unwritable(journal)
+        failing.is_lying = how == "it lied"
+        tokens = Tokens(cast(Journal, failing), Clock())
+        token, text = await tokens.create("reader", "old")
+        for _ in range(2):
+            found = tokens.revocable(token.id)
+            assert found == token
+            with pytest.raises(JournalUnwritable):
+                await tokens.revoke(found)
+            failing.is_lying = False
+            assert tokens.find(text, "token") is None
+            assert tokens.list() == []
+        failing.refuses = False
+        if how == "by the next":
+            await tokens.create("reader", "new")
+        else:
+            await tokens.revoke(token)
+        assert tokens.revocable(token.id) is None
+        after = Tokens(journal, Clock())
+        await after.load()
+        assert after.find(text, "token") is None
 
 
 async def test_a_login_is_over_after_its_time_and_is_forgotten(tmp_path: Path) -> None:
@@ -144,6 +197,23 @@ async def test_a_token_that_somebody_has_made_does_not_do_for_the_file(tmp_path:
         (tmp_path / "token").chmod(0o600)
         await keep_first_token(tmp_path, tokens)
         assert (tmp_path / "token").read_text().strip() != text
+
+
+async def test_one_that_could_not_be_deleted_when_it_was_replaced_is_at_the_next_start(
+    tmp_path: Path,
+) -> None:
+    async with memory_journal() as journal:
+        failing = Unwritable(journal)
+        tokens = Tokens(cast(Journal, failing), Clock())
+        await keep_first_token(tmp_path, tokens)
+        old = (tmp_path / "token").read_text().strip()
+        with pytest.raises(JournalUnwritable):
+            await renew_first_token(tmp_path, tokens)
+        tokens = Tokens(journal, Clock())
+        await tokens.load()
+        kept = await keep_first_token(tmp_path, tokens)
+        assert tokens.list() == [kept]
+        assert tokens.find(old, "token") is None
 
 
 async def test_the_first_token_can_be_renewed(tmp_path: Path) -> None:

@@ -34,9 +34,11 @@ async def keep_first_token(home: Path, tokens: Tokens) -> Token:
     """The one in the file, or a new one."""
     text = (read_private(home / FILE) or "").strip()
     found = tokens.find(text, "token") if text else None
+    olds = [one for one in tokens.list() if one.is_first and one != found]
     if found and found.is_first:
+        for old in olds:  # one before it, which could not be deleted when it was replaced
+            await tokens.revoke(old)
         return found
-    olds = [one for one in tokens.list() if one.is_first]
     if olds:
         _log.warning("%s was lost, changed or open to others: it is made anew", home / FILE)
     return await renew_first_token(home, tokens)

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from ..errors import WrongRevision
 from ..ids import new_token
 from ..journal import Journal
 from ..journal.events import Durability
@@ -58,6 +59,8 @@ class Tokens:
         self._now = now
         self._by_digest: dict[str, Token] = {}
         self._revisions: dict[str, int] = {}
+        #: Taken away, by their ids, and stored all the same: to delete them has failed.
+        self._lingering: dict[str, Token] = {}
 
     async def load(self) -> None:
         for document in await self._bucket.list():
@@ -79,6 +82,11 @@ class Tokens:
         """Those that count, the oldest first."""
         found = (one for one in self._by_digest.values() if not self._is_over(one))
         return sorted(found, key=lambda one: (one.created_at, one.id))
+
+    def revocable(self, id_: str) -> Token | None:
+        """One that can be taken away: also again, where it could not be deleted before."""
+        found = next((one for one in self.list() if one.id == id_), None)
+        return found or self._lingering.get(id_)
 
     def _is_over(self, token: Token) -> bool:
         return token.expires_at is not None and token.expires_at <= self._now()
@@ -133,15 +141,26 @@ class Tokens:
         return token
 
     async def _forget_old(self) -> None:
-        for token in [one for one in self._by_digest.values() if self._is_over(one)]:
+        over = [one for one in self._by_digest.values() if self._is_over(one)]
+        for token in [*over, *self._lingering.values()]:
             await self.revoke(token)
 
     async def revoke(self, token: Token) -> None:
-        """From now on it is nobody's, also where that can't be written down just now."""
+        """From now on it is nobody's, also where that can't be written down just now: then it is to
+        be tried again, and is, when the next one is made. Else a restart would let it in."""
         self._by_digest.pop(token.digest, None)
-        revision = self._revisions.pop(token.id, None)
-        if revision is not None:
+        revision = self._revisions.get(token.id)
+        if revision is None:
+            return
+        was_tried = token.id in self._lingering
+        self._lingering[token.id] = token
+        try:
             await self._bucket.delete(token.id, revision, Durability.POWER)
+        except WrongRevision:
+            if not was_tried:  # else it was deleted then, and said to have failed
+                raise
+        self._lingering.pop(token.id, None)
+        self._revisions.pop(token.id, None)
 
 
 def digest_of(text: str) -> str:

@@ -85,7 +85,7 @@ async def create_token(house: TheHouse, data: JSONBody[NewToken]) -> MadeToken:
 @delete("/tokens/{token:str}")
 async def delete_token(house: TheHouse, token: FromPath[str]) -> None:
     """Take a token away, or log a browser out. The home's own is replaced by a new one."""
-    found = next((one for one in house.tokens.list() if one.id == token), None)
+    found = house.tokens.revocable(token)
     if found is None:
         raise Problem(404, "unknown_token", "There is no such token.", "GET /tokens lists them.")
     if found.is_first:
