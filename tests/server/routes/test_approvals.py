@@ -190,6 +190,21 @@ async def test_it_is_explained_with_the_rules_that_would_allow_it(
     assert [scope["sessions"] for scope in scopes] == [1, 1, 1]
 
 
+async def test_an_agent_is_told_of_no_more_sessions_than_it_sees(
+    house: House, home: Home, client: httpx.AsyncClient
+) -> None:
+    approval = await waiting(house, home, name="a")
+    await home.start(house.supervisor, *TURN, name="b", start=False)
+
+    async def covered(by: httpx.AsyncClient) -> list[int]:
+        why = told(await by.get(f"/approvals/{approval.id}/explain"))
+        return [scope["sessions"] for scope in why["always"][0]["scopes"]]
+
+    assert await covered(client) == [1, 2, 2]
+    async with agent_of(house, approval.session) as agent:
+        assert await covered(agent) == [1, 1, 1]
+
+
 async def test_what_is_explained_can_be_remembered_and_taken_back(
     house: House, home: Home, client: httpx.AsyncClient
 ) -> None:

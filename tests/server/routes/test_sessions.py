@@ -229,10 +229,9 @@ async def test_an_agent_sees_itself_and_what_is_below_it_and_nothing_else(
         assert told(await agent.get("/sessions/child"))["id"] == child.id
         assert refused(await agent.get("/sessions/other")) == (404, "unknown_session")
         assert refused(await agent.get(f"/sessions/{other.id}")) == (404, "unknown_session")
-        assert refused(await agent.get("/sessions", params={"parent": "other"})) == (
-            404,
-            "unknown_session",
-        )
+        for parent in ("other", other.id, "nobody"):  # whether there is one is not told
+            page = told(await agent.get("/sessions", params={"parent": parent}))
+            assert page["items"] == []
         for path in ("info", "context", "mcp", "policy", "usage"):
             assert refused(await agent.get(f"/sessions/other/{path}")) == (404, "unknown_session")
         assert refused(await agent.post("/sessions", json={"folder": "/"})) == (403, "forbidden")

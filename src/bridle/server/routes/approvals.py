@@ -107,7 +107,7 @@ async def explain(
         source=found.source,
         guard=found.guard,
         notes=found.notes,
-        always=[_candidate(house, found, rule) for rule in found.suggestions],
+        always=[_candidate(house, request.user, found, rule) for rule in found.suggestions],
     )
     reveal = reveal or request.user.role == "person"
     return shown(house, request.user, reveal, explanation)
@@ -125,7 +125,7 @@ def _why(house: House, approval: Approval) -> str:
     return policy.explain(Call(approval.tool, approval.input)) if policy else asked
 
 
-def _candidate(house: House, approval: Approval, rule: str) -> Candidate:
+def _candidate(house: House, caller: Caller, approval: Approval, rule: str) -> Candidate:
     folder = approval.folder
     everywhere = Always(rule)
     scopes = [
@@ -138,26 +138,24 @@ def _candidate(house: House, approval: Approval, rule: str) -> Candidate:
         Scope(
             where="everywhere",
             words="all sessions, in every folder",
-            sessions=_covered(house, everywhere),
+            sessions=_covered(house, caller, everywhere),
             remember=everywhere,
         ),
     ]
     if folder:
         inside = Always(rule, folder)
         words = f"all sessions that work in {folder} or below it"
-        scope = Scope(
-            where="folder", words=words, sessions=_covered(house, inside), remember=inside
-        )
+        covered = _covered(house, caller, inside)
+        scope = Scope(where="folder", words=words, sessions=covered, remember=inside)
         scopes.insert(1, scope)
     return Candidate(rule=rule, scopes=scopes)
 
 
-def _covered(house: House, rule: Always) -> int:
+def _covered(house: House, caller: Caller, rule: Always) -> int:
+    """How many sessions that the caller sees."""
     above = rule.folder.rstrip("/")
-    records = house.supervisor.list(
-        lambda record: not above or f"{record.folder}/".startswith(f"{above}/")
-    )
-    return len(records)
+    records = house.supervisor.list(caller.sees)
+    return sum(not above or f"{record.folder}/".startswith(f"{above}/") for record in records)
 
 
 # --- what is remembered

@@ -71,15 +71,15 @@ async def list_sessions(
 
 
 def _above(house: House, request: HttpRequest, parent: str) -> str | None:
-    """A parent that is gone is still the parent of its children."""
+    """A parent that is gone is still the parent of its children. Whether there is one whom the
+    caller does not see is not told."""
     if not parent:
         return None
     try:
         record = house.supervisor.get(parent)
     except UnknownSession:
         return parent
-    request.user.check_sees(record)
-    return record.id
+    return record.id if request.user.sees(record) else parent
 
 
 def _is_below(folder: str, above: str) -> bool:
