@@ -131,7 +131,9 @@ class Keys:
             done = await do(intent, is_retry)
         except (BridleError, Problem) as error:
             problem = error if isinstance(error, Problem) else trouble_of(error)
-            if problem.status < 500:  # it was refused, and may be asked in another way
+            # It was refused, and may be asked in another way. But what was done once and is gone is
+            # gone for whoever asks again, too.
+            if problem.status < 500 and problem.status != 410:
                 await self._forget(name)
             raise
         answer = replace(intent, status=done.status, answer=done.body.decode())
