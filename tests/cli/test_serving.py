@@ -11,9 +11,14 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import httpx
+import pytest
 
+from bridle.cli.client.find import answers
+from bridle.server.files import write_private
 from tests.process.children import marked
 
 from .shells import COMMAND, PROMPT, TURN, Shell
@@ -120,6 +125,37 @@ def test_a_home_with_a_long_path_is_served_and_found(shell: Shell) -> None:
     told = shell.up()
     assert not told["socket"].startswith(shell.env["BRIDLE_HOME"])
     assert shell.run("url").startswith(told["url"])
+
+
+#: Only root can give a folder to another.
+FOREIGN = ["open to others", "of another"] if os.geteuid() == 0 else ["open to others"]
+
+
+@pytest.mark.parametrize("how", FOREIGN)
+def test_a_listener_that_may_be_anybodys_is_told_nothing(shell: Shell, how: str) -> None:
+    """What a killed server has written down names a folder that others may have made since."""
+    shell.run("policy", "list")
+    with (
+        tempfile.TemporaryDirectory(dir="/tmp", prefix="bridle-") as name,
+        socket.socket(socket.AF_UNIX) as listener,
+    ):
+        folder = Path(name)
+        listener.bind(f"{folder}/bridle.sock")
+        listener.listen()
+        listener.setblocking(False)
+        left = {"pid": 1, "url": "", "socket": f"{folder}/bridle.sock", "version": "", "started": 0}
+        write_private(shell.home / "server.json", json.dumps(left))
+        assert answers(folder / "bridle.sock")
+        listener.accept()[0].close()
+        if how == "open to others":
+            folder.chmod(0o777)
+        else:
+            os.chown(folder, 65534, -1)
+        assert "no server is up" in shell.run("stop", "x", code=3)
+        assert "no server is up" in shell.run("down", code=3)
+        assert shell.json("ps") == []
+        with pytest.raises(BlockingIOError):
+            listener.accept()
 
 
 def test_an_agent_is_nobody_in_its_home_while_no_server_is_up(shell: Shell) -> None:

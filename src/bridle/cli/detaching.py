@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-from .client.find import socket_of
+from .client.find import is_ours, socket_of
 from .commands.serving import log_file
 from .context import Context
 from .errors import CommandError, NoServer
@@ -110,6 +110,8 @@ def end_server(home: Path) -> int:
 
 def _listener(path: Path) -> int:
     """The pid of who listens on this socket."""
+    if not is_ours(path):
+        raise NoServer
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(2)
         try:

@@ -6,7 +6,9 @@ reads or administrates) the application in this very process, over a supervisor 
 
 from __future__ import annotations
 
+import os
 import socket
+import stat
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -53,7 +55,9 @@ def socket_of(home: Path) -> Path:
 
 
 def answers(path: Path) -> bool:
-    """Whether somebody listens there: a server that was killed leaves its socket behind."""
+    """Whether somebody of ours listens there: a server that was killed leaves its socket behind."""
+    if not is_ours(path):
+        return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(2)
         try:
@@ -61,6 +65,18 @@ def answers(path: Path) -> bool:
         except OSError:
             return False
     return True
+
+
+def is_ours(path: Path) -> bool:
+    """Whether nobody else can have put this socket there: a name that a server has left in a folder
+    for all may be another user's by now."""
+    try:
+        folder, at, found = path.parent.stat(), path.parent.lstat(), path.lstat()
+    except OSError:
+        return False
+    owners = {folder.st_uid, at.st_uid, found.st_uid}
+    is_theirs = folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return owners <= {os.geteuid(), 0} and not is_theirs and stat.S_ISSOCK(found.st_mode)
 
 
 @asynccontextmanager
