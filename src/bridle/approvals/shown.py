@@ -17,6 +17,7 @@ import msgspec
 from .model import Approval
 
 MAX_LINES = 60
+NO_NEWLINE = "\\ no newline at the end"
 
 #: Letters that fill space and show nothing, and those that only choose how another one looks.
 _FILLERS = re.compile(
@@ -154,14 +155,26 @@ def _rest(given: dict[str, Any], *without: str) -> Iterator[str]:
 
 def _diff(path: object, old: object, new: object, paint: Paint) -> Iterator[str]:
     name = on_a_line(str(path))
-    before, after = _text(old or "") if old else [], _text(new or "") if new else []
+    was, becomes = str(old or ""), str(new or "")
+    # Where neither has one, it is a piece of a file, and nothing changes at its end.
+    before = _file_lines(was, is_told=becomes.endswith("\n"))
+    after = _file_lines(becomes, is_told=not was or was.endswith("\n"))
     found = False
     for line in difflib.unified_diff(before, after, name, name, lineterm="", n=3):
         found = True
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-        yield paint(line, colour) if colour else line
+        for part in line.split("\n"):
+            yield paint(part, colour) if colour else part
     if not found:
         yield f"{name} (nothing changes)"
+
+
+def _file_lines(text: str, *, is_told: bool) -> list[str]:
+    """A newline ends a line, and begins none; `is_told`: say so where the last line has none."""
+    *lines, last = _text(text)
+    if not last:
+        return lines
+    return [*lines, f"{last}\n{NO_NEWLINE}" if is_told else last]
 
 
 def _questions(questions: object) -> Iterator[str]:
