@@ -137,8 +137,19 @@ def test_a_mistake_of_ours_is_one_line_too_and_a_traceback_with_debug(
     told = capsys.readouterr().err
     assert "a mistake in Bridle itself: ZeroDivisionError: oh; run it again with" in told
     assert told.count("\n") == 1
-    with pytest.raises(ZeroDivisionError):
-        run(["--debug", "ps"])
+    assert run(["--debug", "ps"]) == 1
+    told = capsys.readouterr().err
+    assert "Traceback" in told
+    assert "ZeroDivisionError: oh" in told
+
+
+@pytest.mark.parametrize(("words", "code"), [(["stop", "x"], 3), (["ps", "--nope"], 2)])
+def test_debug_changes_no_exit_code(
+    words: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BRIDLE_HOME", str(tmp_path))
+    assert run(words) == code
+    assert run(["--debug", *words]) == code
 
 
 def test_ctrl_c_is_130_and_says_nothing(

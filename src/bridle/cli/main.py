@@ -106,9 +106,9 @@ def run(arguments: Sequence[str]) -> int:
         return OK
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - every error is told
         if is_debug:
-            raise
+            _print_traceback()
         words, code = _told(error)
         if words:
             sys.stderr.write(f"bridle: {words}\n")
@@ -133,6 +133,12 @@ def _told(error: Exception) -> tuple[str, int]:
     return one_line(
         words, "run it again with `bridle --debug …` and report what that prints"
     ), FAILED
+
+
+def _print_traceback() -> None:
+    import traceback
+
+    traceback.print_exc()
 
 
 def _close_output() -> None:
