@@ -17,7 +17,7 @@ from bridle.approvals import errors as approvals
 from bridle.approvals.model import Person
 from bridle.errors import BridleError
 from bridle.server.answers import answer, problem_of
-from bridle.server.problems import Problem, ProblemDetails
+from bridle.server.problems import Problem, ProblemDetails, sentence
 
 
 class Inner(Struct, frozen=True, forbid_unknown_fields=True):
@@ -180,3 +180,21 @@ def test_an_error_of_ours_is_told_with_its_own_code(error: BridleError) -> None:
     problem = problem_of(error)
     assert problem.code not in ("internal", "not_possible")
     assert msgspec.json.decode(problem.body, type=ProblemDetails).remedy
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("no such folder", "No such folder."),
+        ("well, no", "Well, no."),
+        ("team:3: no such rule", "team:3: no such rule."),
+        ("fixer-2 is idle", "fixer-2 is idle."),
+        ("a.toml can't be read", "a.toml can't be read."),
+        ("`limit`: too large", "`limit`: too large."),
+        ("closed", "Closed."),
+    ],
+)
+def test_a_sentence_has_a_capital_letter_unless_it_begins_with_a_name(
+    words: str, told: str
+) -> None:
+    assert sentence(words) == told

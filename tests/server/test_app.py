@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import httpx
+import pytest
 
 from bridle.server.app import make_app
 from bridle.server.house import House
@@ -26,3 +27,28 @@ async def test_without_a_door_it_refuses_everybody(house: House) -> None:
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         answer = await client.get("/api/v1/me", headers={"authorization": "Bearer x"})
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
+
+
+@pytest.mark.parametrize(
+    ("path", "remedy"),
+    [
+        ("/sessions?stat=idle", "Do you mean `state`?"),
+        ("/sessions?state=idle&zzz=1", "There are `state`, `label`"),
+        ("/tokens?limit=3", "this address has none"),
+        ("/approvals/x/explain?session=y", ""),
+    ],
+)
+async def test_a_parameter_that_nobody_reads_is_refused_with_the_nearest_one(
+    client: httpx.AsyncClient, path: str, remedy: str
+) -> None:
+    told = (await client.get(path)).json()
+    assert (told["status"], told["code"]) == (400, "unknown_parameter")
+    assert remedy in told["remedy"]
+    assert told["about"]["field"] in path
+
+
+async def test_parameters_that_a_route_reads_by_another_name_are_known(
+    client: httpx.AsyncClient,
+) -> None:
+    answer = await client.get("/sessions?state=idle&label=a=b&limit=3&reveal=true")
+    assert answer.status_code == 200, answer.text

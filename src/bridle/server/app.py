@@ -18,6 +18,7 @@ from .answers import answer
 from .bodies import bounded
 from .house import House
 from .openapi import description_route
+from .parameters import check_parameters
 from .routes import (
     approvals,
     controls,
@@ -78,7 +79,7 @@ def api_routes() -> list[ControllerRouterHandler]:
     """All but the one that describes them."""
     api = [handler for module in MODULES for handler in getattr(module, "HANDLERS", ())]
     root = [handler for module in MODULES for handler in getattr(module, "ROOT_HANDLERS", ())]
-    return [Router(PREFIX, route_handlers=api), *root]
+    return [Router(PREFIX, route_handlers=api, guards=[check_parameters]), *root]
 
 
 def _from(caller: Caller) -> Callable[[ASGIApp], ASGIApp]:

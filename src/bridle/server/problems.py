@@ -6,6 +6,7 @@ to do about it. `answers` finds the words for an error, `troubles` has those for
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -67,7 +68,12 @@ class Problem(Exception):
         )
 
 
+#: An ordinary word: what has digits, points or colons in it is somebody's name.
+_WORD = re.compile(r"[a-z]+(?:['\u2019-][a-z]+)*(?=,? |$)")
+
+
 def sentence(words: str) -> str:
-    """With a capital letter and a full stop."""
+    """With a full stop, and a capital letter unless it begins with a name."""
     text = words.strip()
-    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?")) else ".")
+    start = text[:1].upper() if _WORD.match(text) else text[:1]
+    return f"{start}{text[1:]}" + ("" if text.endswith((".", "!", "?")) else ".")
