@@ -87,6 +87,8 @@ def bound_socket(home: Path) -> Iterator[socket.socket]:
             with suppress(OSError):
                 if path.stat(follow_symlinks=False).st_ino == made.st_ino:
                     path.unlink()
+                    if path.parent != home:
+                        path.parent.rmdir()
 
 
 def _listening(path: Path) -> socket.socket:
