@@ -143,6 +143,7 @@ async def test_options_reach_the_cli(place: Place) -> None:
         (("run", "Go", "--yes-to", "bash(x)"), 1, "the tool is called Bash"),
         (("run", "Go", "--claude", "/no/such/claude"), 1, "there is no program"),
         (("run", "Go", "--detach"), 3, "bridle up"),
+        (("run", "Go", "--detach", "--continue"), 2, "--continue can't be handed"),
     ],
 )
 async def test_what_can_not_be_run_is_told_on_one_line(

@@ -67,8 +67,14 @@ async def detach(
 ) -> int:
     """Have the server that is up make the session, and say how to see it."""
     from ...server.shapes.sessions import LimitsGiven, NewSession
+    from ..commands.starting import policy_of
 
-    for given, flag in ((rules, "--yes-to"), (spec.resume, "--resume")):
+    refused = (
+        (rules, "--yes-to"),
+        (spec.resume, "--resume"),
+        (spec.continue_last, "--continue"),
+    )
+    for given, flag in refused:
         if given:
             raise Misused(f"{flag} can't be handed to a server", "use --policy, or run it here")
     launch = {"command": spec.command} if spec.command else {}
@@ -78,7 +84,7 @@ async def detach(
         name=name,
         model=spec.model,
         mode=spec.permission_mode,
-        policy=here.settings.policy,
+        policy=policy_of(here.settings.policy),
         limits=LimitsGiven(turns=spec.max_turns, cost_usd=spec.max_budget_usd),
         launch=launch,
     )
