@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -216,11 +217,24 @@ def _table(file: Path) -> dict[str, Any]:
     import tomllib  # here, since most homes have no file
 
     try:
-        return tomllib.loads(file.read_text())
+        with file.open("rb") as opened:
+            _check_private(file, os.fstat(opened.fileno()))
+            return tomllib.load(opened)
     except OSError as error:
         raise InvalidSetting(str(file), f"it can't be read: {error.strerror}") from error
     except ValueError as error:
         raise InvalidSetting(str(file), f"it is no TOML: {error}") from error
+
+
+def _check_private(file: Path, found: os.stat_result) -> None:
+    """Whoever writes it chooses the program that is run as us."""
+    if not stat.S_ISREG(found.st_mode):
+        return  # a pipe, or /dev/null
+    if found.st_uid not in (os.geteuid(), 0):
+        reason = f"it belongs to another user ({found.st_uid}); make it your own"
+        raise InvalidSetting(str(file), reason)
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise InvalidSetting(str(file), f"others can write to it; `chmod go-w {file}`")
 
 
 def _known(name: str, file: Path | None) -> Setting:

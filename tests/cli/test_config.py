@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields
 from pathlib import Path
 
@@ -91,6 +92,34 @@ def test_what_a_file_must_not_say_is_refused_with_its_name(
         load({}, {"BRIDLE_HOME": str(home)})
     assert reason in str(raised.value)
     assert str(home / "bridle.toml") in str(raised.value)
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o602])
+def test_a_file_that_others_can_write_is_refused(tmp_path: Path, mode: int) -> None:
+    file = home_with(tmp_path, 'claude = "./evil"') / "bridle.toml"
+    file.chmod(mode)
+    with pytest.raises(InvalidSetting, match=f"others can write to it; `chmod go-w {file}`"):
+        load({}, {"BRIDLE_HOME": str(tmp_path)})
+    file.chmod(0o644)
+    assert load({}, {"BRIDLE_HOME": str(tmp_path)}).claude == "./evil"
+
+
+@pytest.mark.parametrize(("owner", "is_taken"), [(1000, True), (0, True), (1001, False)])
+def test_a_file_is_its_owners_or_roots(tmp_path: Path, owner: int, is_taken: bool) -> None:
+    file = home_with(tmp_path, "") / "bridle.toml"
+    told = os.stat_result([0o100644, 0, 0, 1, owner, owner, 0, 0, 0, 0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: 1000)
+        patch.setattr(os, "fstat", lambda _: told)
+        if is_taken:
+            assert load({}, {"BRIDLE_HOME": str(tmp_path)}).file == file
+        else:
+            with pytest.raises(InvalidSetting, match="it belongs to another user"):
+                load({}, {"BRIDLE_HOME": str(tmp_path)})
+
+
+def test_what_is_no_file_can_be_named_as_one() -> None:
+    assert load({}, {}, "/dev/null").port == 7717
 
 
 @pytest.mark.parametrize(

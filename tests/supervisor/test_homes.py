@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import os
 import signal
+import stat
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 
 import pytest
 
-from bridle.errors import HomeInUse
+from bridle.errors import HomeInUse, HomeNotPrivate
 from bridle.process.wake import open_wakes
 from bridle.supervisor import SessionRecord, open_supervisor
 from bridle.supervisor.__main__ import main
@@ -133,6 +134,35 @@ async def test_a_home_that_can_not_be_is_one_line(home: Home) -> None:
     assert code == 1
     assert errors.count("\n") == 1
     assert str(home.folder) in errors
+
+
+async def test_a_home_that_others_can_read_is_closed_to_them(home: Home) -> None:
+    home.folder.mkdir(mode=0o755)
+    async with home.open():
+        assert stat.S_IMODE(home.folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702])
+@pytest.mark.parametrize("is_asleep", [False, True])
+async def test_a_home_that_others_can_write_to_is_not_opened(
+    home: Home, mode: int, is_asleep: bool
+) -> None:
+    home.folder.mkdir()
+    home.folder.chmod(mode)
+    with pytest.raises(HomeNotPrivate, match=r"others can write to it.*`chmod 700`"):
+        async with open_supervisor(home.folder, is_asleep=is_asleep):
+            pass
+    assert list(home.folder.iterdir()) == []
+
+
+async def test_nor_one_of_another_user(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.folder.mkdir(mode=0o700)
+    uid = os.geteuid()
+    monkeypatch.setattr("os.geteuid", lambda: uid + 1)
+    with pytest.raises(HomeNotPrivate, match="it belongs to another user"):
+        async with home.open():
+            pass
+    assert list(home.folder.iterdir()) == []
 
 
 def test_a_unit_is_printed_for_the_home(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

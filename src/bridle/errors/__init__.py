@@ -54,6 +54,7 @@
     │   ├── MissingVariables           values that were given by hand are needed again
     │   ├── ForeignInput               somebody else has written to an agent's input
     │   ├── HomeInUse                  another process looks after these sessions
+    │   ├── HomeNotPrivate             others could change what is in it
     │   └── Asleep                     nobody does: they can only be looked at
     ├── ApprovalError                  its branch is in `bridle.approvals.errors`
     ├── ServerError                    its branch is in `bridle.server.errors`
@@ -125,6 +126,7 @@ from .supervisor import (
     BudgetTooSmall,
     ForeignInput,
     HomeInUse,
+    HomeNotPrivate,
     InvalidLimit,
     LimitReached,
     MissingVariables,
@@ -150,6 +152,7 @@ __all__ = [
     "DiskFull",
     "ForeignInput",
     "HomeInUse",
+    "HomeNotPrivate",
     "InvalidAnswer",
     "InvalidArchive",
     "InvalidEntry",

@@ -82,6 +82,15 @@ class HomeInUse(SupervisorError):
         self.pid = pid
 
 
+class HomeNotPrivate(SupervisorError):
+    """Others could change what is in this home: who is let in, and what agents may do."""
+
+    def __init__(self, home: str, reason: str) -> None:
+        super().__init__(f"{home} is not used: {reason}")
+        self.home = home
+        self.reason = reason
+
+
 class Asleep(SupervisorError):
     """Nobody looks after the agents of this home now: what is stored can be read, and no more."""
 

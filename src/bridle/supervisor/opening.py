@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from ..approvals import open_approvals
-from ..errors import HomeInUse, JournalInUse
+from ..errors import HomeInUse, HomeNotPrivate, JournalInUse
 from ..journal import Journal, open_journal
 from ..journal.owner import Owners
 from ..process.transport import StopLimits
@@ -50,12 +51,14 @@ async def open_supervisor(
 
     At most `size` run at a time. `hooks` and `tools` give each session its own: the same ones after
     a restart. Below `free_bytes` on the disk agents are paused. A person is asked before an agent
-    speaks to one of the `addresses`, which are our own. HomeInUse if another has the home.
+    speaks to one of the `addresses`, which are our own. HomeInUse if another has the home,
+    HomeNotPrivate if others could change what is in it.
 
     One that is asleep only reads what is stored: nothing is taken up, started, or written to the
     sessions' streams, and what would need that raises Asleep.
     """
     folder = Path(home) if home is not None else default_home()
+    _keep_private(folder)
     async with _opened(folder) as journal:
         owners = Owners(journal.log)
         (folder / "spool").mkdir(mode=0o700, exist_ok=True)
@@ -70,6 +73,26 @@ async def open_supervisor(
             async with contextlib.aclosing(supervisor):
                 await (supervisor.look() if is_asleep else supervisor.open())
                 yield supervisor
+
+
+def _keep_private(folder: Path) -> None:
+    """What others may read, they may no more. One that is not there yet is made for us alone."""
+    try:
+        found = folder.stat()
+    except OSError:  # if it is not that, the journal says why it can't be
+        return
+    if found.st_uid != os.geteuid():
+        who = f"it belongs to another user ({found.st_uid}), and we are {os.geteuid()}"
+        raise HomeNotPrivate(str(folder), f"{who}; give another home, or change its owner")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        words = "others can write to it; see that all in it is yours, then `chmod 700` it"
+        raise HomeNotPrivate(str(folder), words)
+    if stat.S_ISDIR(found.st_mode) and found.st_mode & 0o077:
+        try:
+            folder.chmod(0o700)
+        except OSError as error:
+            words = f"others can read it, and that can't be changed: {error.strerror}"
+            raise HomeNotPrivate(str(folder), words) from error
 
 
 @asynccontextmanager
