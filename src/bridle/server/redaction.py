@@ -43,6 +43,12 @@ def _alone(head: str, letters: str = "A-Za-z0-9") -> str:
 #: `name=`, `name="`, `"name": "`; quotes may be escaped, and that again.
 _IS = r"(?:=\\*[\"']?|\\*[\"']?\s{0,3}:\s{0,3}\\*[\"'])"
 _VALUE = rf"[^\s\"'\\&,;()<>{{}}$]{{{SHORTEST_PASSWORD},}}"
+#: A key of the document, whose value is a secret whatever it has: it is replaced as a string.
+_IS_KEY = r"\"\s{0,9}:\s{0,9}\""
+#: The same in JSON within a string: up to the quote that ends it there.
+_IS_INNER_KEY = r"\\\"\s{0,9}:\s{0,9}\\\""
+_INNER_LETTER = r"(?:[^\"\\]|\\\\(?:\\[\"\\]|[^\"\\]))"
+_INNER_VALUE = rf"{_INNER_LETTER}{{{SHORTEST_PASSWORD},}}+(?=\\\")"
 _CREDENTIALS = r"[A-Za-z0-9._~+/=-]{16,}"
 #: What a block has up to its end. It ends at no half escape, and at no half letter.
 _BLOCK = r"(?:(?!-----END)[^\"\\\x80-\xff]|\\+[^\"\\\x80-\xff]){0,16000}"
@@ -51,9 +57,18 @@ _BEGINS, _ENDS = "----BEGIN [A-Z ]{0,40}PRIVATE KEY-----", "-----END [A-Z ]{0,40
 _JWT = r"[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
 
 
-def _named(kind: str, letter: str, before: str, rest: str) -> _Form:
+#: User and password as a URL has them.
+_USER, _PASSWORD = r"[^\s/:@\"'\\<>]{0,64}:", r"[^\s/\"'\\<>]{1,256}(?=@)"
+_BASIC = r"\\*[\"']?\s{0,3}[:=]\s{0,3}\\*[\"']?(?:[Bb]asic|BASIC)\s{1,3}"
+
+
+def _named(kind: str, letter: str, before: str, rest: str) -> tuple[_Form, ...]:
     """`rest` is what the name has after the letter."""
-    return _Form(kind, letter, before, stays=f"{rest}{_IS}", rest=_VALUE)
+    return (
+        _Form(kind, letter, before, stays=f"{rest}{_IS_KEY}"),
+        _Form(kind, letter, before, stays=f"{rest}{_IS_INNER_KEY}", rest=_INNER_VALUE),
+        _Form(kind, letter, before, stays=f"{rest}{_IS}", rest=_VALUE),
+    )
 
 
 _FORMS = (
@@ -69,14 +84,19 @@ _FORMS = (
     _Form("bearer", "b", stays=r"earer\s{1,3}", rest=_CREDENTIALS),
     _Form("bridle-token", "b", rest="ridle_[a-z]{1,10}_[A-Za-z0-9_-]{16,}"),
     _Form("aws-key", "K", "(?<=AK)", 1, rest="IA[A-Z0-9]{16}(?![A-Za-z0-9])"),
-    _named("token", "K", "(?<=OK)", "EN"),
-    _named("api-key", "K", "(?:(?<=PIK)|(?<=PI[_-]K)|(?<=[Pp]iK))", "(?:ey|EY)"),
-    _named("token", "k", "(?<=[Oo]k)", "en"),
-    _named("api-key", "k", "(?:(?<=[Pp]ik)|(?<=[Pp]i[_-]k))", "ey"),
-    _named("password", "w", "(?<=[Ss]w)", "(?:or)?d"),
-    _named("password", "W", "(?<=SW)", "(?:OR)?D"),
-    _named("secret", "c", "(?<=[Ss]ec)", "ret"),
-    _named("secret", "C", "(?<=SEC)", "RET"),
+    *_named("token", "K", "(?<=OK)", "EN"),
+    *_named("api-key", "K", "(?:(?<=PIK)|(?<=PI[_-]K)|(?<=[Pp]iK))", "(?:ey|EY)"),
+    *_named("token", "k", "(?<=[Oo]k)", "en"),
+    *_named("api-key", "k", "(?:(?<=[Pp]ik)|(?<=[Pp]i[_-]k))", "ey"),
+    *_named("password", "w", "(?<=[Ss]w)", "(?:or)?d"),
+    *_named("password", "W", "(?<=SW)", "(?:OR)?D"),
+    *_named("secret", "c", "(?<=[Ss]ec)", "ret"),
+    *_named("secret", "C", "(?<=SEC)", "RET"),
+    *_named("secret", "k", "(?:(?<=[Ss]ecret[_-]k)|(?<=[Aa]ccess[_-]k))", "ey"),
+    *_named("secret", "K", "(?:(?<=SECRET_K)|(?<=ACCESS_K)|(?<=ecretK)|(?<=ccessK))", "(?:ey|EY)"),
+    _Form("authorization", "z", "(?<=[Aa]uthoriz)", stays=f"ation{_IS_KEY}"),
+    _Form("basic", "z", "(?<=[Aa]uthoriz)", stays=f"ation{_BASIC}", rest="[A-Za-z0-9+/=_-]{6,}"),
+    _Form("password", "/", "(?<=://)", stays=_USER, rest=_PASSWORD),
 )
 
 
@@ -97,12 +117,14 @@ _FORM_OF = {
     f"form{at}": (form, f"stays{at}" if form.stays else "") for at, form in enumerate(_FORMS)
 }
 _STRING = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?')
-_NAME = re.compile(rb"(?i:(passwo?r?d)|(secret)|(token)|(api[_-]?key))$")
+_NAME = re.compile(
+    rb"(?i:(passwo?r?d)|(secret|(?:secret|access)[_-]?key)|(token)|(api[_-]?key)|(authorization))$"
+)
 #: As those that tell keys apart, where there are such already.
 _NUMBER = re.compile(rb"#([0-9]{1,18})(?![0-9])")
 #: Values that no session's secret is known by: words as they stand in every answer, and paths.
 _PLAIN_VALUE = re.compile(r"[A-Za-z_ -]{1,11}|[0-9.]{1,11}|[/~][^\n]*")
-_KINDS = ("password", "secret", "token", "api-key")
+_KINDS = ("password", "secret", "token", "api-key", "authorization")
 
 
 class _Found(Struct, frozen=True):

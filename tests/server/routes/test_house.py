@@ -12,7 +12,7 @@ from bridle.server.house import House
 from tests.supervisor.homes import ASKS, INIT, LIMIT, ME, PROMPT, TURN, WORKS, Home, asked, until
 from tests.supervisor.test_service import rejected
 
-from .callers import agent_of, reader_of, refused, told
+from .callers import SECRET, agent_of, reader_of, refused, told
 
 #: A turn that cost something.
 RESULT = {
@@ -72,6 +72,8 @@ async def test_what_was_used_is_summed_up_by_session_and_by_model(
     assert own["models"]["opus"]["cost_usd"] == 0.25
     async with reader_of(house) as reader:
         assert told(await reader.get("/usage"))["total"]["turns"] == 2
+        await home.start(house.supervisor, *TURN, name=SECRET, start=False)
+        assert told(await reader.get("/usage"))["sessions"][2]["name"] == "[redacted:anthropic-key]"
     assert refused(await client.get("/sessions/nobody/usage")) == (404, "unknown_session")
 
 

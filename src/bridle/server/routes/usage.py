@@ -23,7 +23,9 @@ ByModel = Annotated[
 
 
 @get("/usage", opt=takes("person", "reader"))
-async def usage(house: TheHouse, models: ByModel = False) -> UsageView:
+async def usage(
+    request: HttpRequest, house: TheHouse, models: ByModel = False, reveal: Reveal = False
+) -> Response[UsageView]:
     """What the sessions that there are have used, in all and each."""
     now = house.now()
     records = house.supervisor.list()
@@ -35,7 +37,8 @@ async def usage(house: TheHouse, models: ByModel = False) -> UsageView:
         seconds=sum(one.seconds for one in sessions),
     )
     by_model = await _by_model(house, records) if models else None
-    return UsageView(total=total, sessions=sessions, models=by_model)
+    view = UsageView(total=total, sessions=sessions, models=by_model)
+    return shown(house, request.user, reveal, view)
 
 
 def _total(record: SessionRecord, now: float) -> SessionTotal:
