@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -43,6 +44,18 @@ def test_the_address_that_is_printed_lets_a_browser_in_once(shell: Shell) -> Non
             assert browser.get(told["url"] + "/api/v1/me").json()["via"] == "web"
             assert browser.get(address).status_code >= 400
     assert shell.run("url").startswith(told["url"])
+
+
+def test_a_unit_serves_the_home_and_does_not_end_its_agents(shell: Shell) -> None:
+    shell.env["BRIDLE_HOME"] = str(shell.folder / "100% mine")
+    unit = shell.run("up", "--unit")
+    home = str(shell.folder / "100%% mine")
+    assert f'\nExecStart={sys.executable} -m bridle.cli --home "{home}" up\n' in unit
+    assert "\nKillMode=process\n" in unit
+    assert "bridle up --unit > " in unit
+    assert re.findall("@[A-Z]+@", unit) == []
+    assert shell.json("up", "--unit") == {"unit": unit}
+    assert not (shell.folder / "100% mine").exists()
 
 
 def test_a_second_server_of_the_same_home_is_refused_and_says_where_the_first_is(
@@ -127,6 +140,12 @@ def test_a_home_with_a_long_path_is_served_and_found(shell: Shell) -> None:
     assert shell.run("url").startswith(told["url"])
 
 
+def has_home(shell: Shell) -> None:
+    """A server has been up."""
+    shell.up()
+    assert shell.end_server() == 0
+
+
 #: Only root can give a folder to another.
 FOREIGN = ["open to others", "of another"] if os.geteuid() == 0 else ["open to others"]
 
@@ -134,7 +153,7 @@ FOREIGN = ["open to others", "of another"] if os.geteuid() == 0 else ["open to o
 @pytest.mark.parametrize("how", FOREIGN)
 def test_a_listener_that_may_be_anybodys_is_told_nothing(shell: Shell, how: str) -> None:
     """What a killed server has written down names a folder that others may have made since."""
-    shell.run("policy", "list")
+    has_home(shell)
     with (
         tempfile.TemporaryDirectory(dir="/tmp", prefix="bridle-") as name,
         socket.socket(socket.AF_UNIX) as listener,
@@ -160,7 +179,7 @@ def test_a_listener_that_may_be_anybodys_is_told_nothing(shell: Shell, how: str)
 
 def test_an_agent_is_nobody_in_its_home_while_no_server_is_up(shell: Shell) -> None:
     """Neither with the mark of its launch, nor without, below a process that has it."""
-    shell.run("policy", "list")
+    has_home(shell)
     (shell.home / "spool" / "l1").mkdir()
     shell.env["BRIDLE_LAUNCH"] = "above/l1"
     said = shell.run("trust", "--yes", code=1)
@@ -192,6 +211,7 @@ def test_nor_if_it_has_taken_its_spool_away(shell: Shell) -> None:
 
 def test_nor_who_can_not_be_told_from_one(shell: Shell) -> None:
     """Its parent has ended before it was looked at, or is hidden."""
+    has_home(shell)
     code = (
         "import sys; from bridle.server import peers; see = peers.see;"
         "from os import getpid as me;"

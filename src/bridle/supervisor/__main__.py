@@ -9,12 +9,12 @@ import argparse
 import asyncio
 import signal
 import sys
-from importlib.resources import files
 from pathlib import Path
 
 from ..errors import BridleError
 from .opening import SIZE, default_home, open_supervisor
 from .supervisor import Recovered, Supervisor
+from .unit import unit_of
 
 EPILOG = """\
 SIGTERM or Ctrl-C ends it; its agents run on, and are found again when it is started. With
@@ -79,8 +79,8 @@ def _farewell(supervisor: Supervisor) -> str:
 
 def unit(home: Path) -> str:
     """A systemd unit that does not end the agents when it is restarted."""
-    text = (files(__package__) / "bridle.service").read_text()
-    return text.replace("@PYTHON@", sys.executable).replace("@HOME@", str(home))
+    program = (sys.executable, "-m", "bridle.supervisor", "--home", str(home))
+    return unit_of("python -m bridle.supervisor", program)
 
 
 def _say(words: str) -> None:

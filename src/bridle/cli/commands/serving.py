@@ -33,6 +33,7 @@ def add_to(app: typer.Typer) -> None:
         "bridle up --detach",
         "bridle up --port 0 --size 5 --open",
         "bridle --home /tmp/try up",
+        "bridle up --unit > ~/.config/systemd/user/bridle.service",
     )
     register(app, PANEL, down, "bridle down", "bridle down --stop-agents")
     register(app, PANEL, url, "bridle url", "bridle url --open")
@@ -63,6 +64,9 @@ def up(
         bool, typer.Option("--detach", "-d", help="Run it in the background, once it is ready.")
     ] = False,
     is_opened: IsOpened = False,
+    is_unit: Annotated[
+        bool, typer.Option("--unit", help="Print a systemd unit for it, and do nothing else.")
+    ] = False,
     is_json: Json = False,
 ) -> None:
     """Start the server that looks after agents, and say how to get to it.
@@ -80,11 +84,26 @@ def up(
         claude=claude,
         stop_agents=stop_agents,
     )
+    if is_unit:
+        _print_unit(here)
+        return
     _check_none_is_up(here)
     if is_detached:
         _detach(here, is_opened=is_opened)
     else:
         here.run(serving(here, is_opened=is_opened))
+
+
+def _print_unit(here: Context) -> None:
+    """Flags are not in it: a service has its settings in the file of its home."""
+    from ...supervisor.unit import unit_of
+
+    home = str(here.settings.home)
+    text = unit_of("bridle up", (sys.executable, "-m", "bridle.cli", "--home", home, "up"))
+    if here.is_json:
+        here.give({"unit": text})
+    else:
+        here.say(text.rstrip("\n"))
 
 
 def _detach(here: Context, *, is_opened: bool) -> None:
