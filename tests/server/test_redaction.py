@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridle.server.redaction import Redactor
+from bridle.server.redaction import BEYOND, WINDOW, Redactor
 
 ENVIRON = {
     "MY_API_KEY": "correct-horse-battery",
@@ -263,6 +265,31 @@ def test_a_secret_does_not_get_through_wherever_it_stands(
     _, value, [key] = json.loads(REDACTOR.bytes(json.dumps(given).encode()))
     assert value == f" [redacted:{secret[0]}] "
     assert secret[1] not in key
+
+
+@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
+def test_a_secret_is_found_wherever_a_window_ends(secret: str) -> None:
+    written = len(json.dumps(secret)) - 2
+    for place in {WINDOW, WINDOW + BEYOND, 2 * WINDOW}:
+        for before in range(place - written - 3, place + 3, 3):
+            [shown_as] = shown([" " * before + secret + " after"])
+            assert re.fullmatch(r" *\[redacted:[\w-]+\] after", shown_as), before
+
+
+def test_a_secret_that_is_longer_than_a_window_is_hidden_to_its_end() -> None:
+    long = "sk-ant-" + "a" * (3 * WINDOW)
+    assert shown([f"{long} x {long}"]) == ["[redacted:anthropic-key] x [redacted:anthropic-key]"]
+
+
+async def test_others_go_on_while_a_large_text_is_searched() -> None:
+    large = json.dumps("ab " * 10_000_000).encode()
+    searching = asyncio.ensure_future(asyncio.to_thread(REDACTOR.bytes, large))
+    turns = 0
+    while not searching.done():
+        await asyncio.wait([searching], timeout=0.001)
+        turns += 1
+    assert await searching == large
+    assert turns > 10
 
 
 def test_many_keys_with_secrets_take_no_longer() -> None:

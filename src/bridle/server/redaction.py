@@ -18,6 +18,8 @@ from msgspec import Struct
 #: Variables with one of these in their names have values that are secrets, if they are so long.
 SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
 SHORTEST_VALUE = 12
+#: How much is searched at a time, and how far a secret may reach beyond that.
+WINDOW, BEYOND = 1 << 18, 1 << 16
 #: A password that is shorter than this is not told from other words.
 SHORTEST_PASSWORD = 6
 
@@ -206,11 +208,26 @@ class Redactor:
         return b"".join((*parts, encoded[done:end])) if parts else None
 
     def _found(self, encoded: _Bytes, start: int, end: int) -> list[_Found]:
-        found = [_found_by(match, start) for match in _SECRET.finditer(encoded, start, end)]
+        found = [_found_by(match, start) for match in _matches(encoded, start, end)]
         for value, kind in self._known().items():
             places = _places(value, encoded, start, end)
             found += (_Found(at, at, at + len(value), kind) for at in places)
         return found
+
+
+def _matches(encoded: bytes, start: int, end: int) -> Iterator[re.Match[bytes]]:
+    """Window by window: all other threads wait until a search has come to its end."""
+    while start < end:
+        last = start + WINDOW
+        for match in _SECRET.finditer(encoded, start, min(last + BEYOND, end)):
+            if match.start() >= last:
+                break
+            is_cut = match.end() == last + BEYOND
+            whole = _SECRET.match(encoded, match.start(), end) if is_cut else None
+            found = whole or match
+            start = found.end()
+            yield found
+        start = max(start, last)
 
 
 def _found_by(match: re.Match[bytes], start: int) -> _Found:
