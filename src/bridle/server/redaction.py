@@ -46,7 +46,7 @@ def _alone(head: str, letters: str = "A-Za-z0-9") -> str:
 _IS = r"(?:=\\*[\"']?|\\*[\"']?\s{0,3}:\s{0,3}\\*[\"'])"
 _VALUE = rf"[^\s\"'\\&,;()<>{{}}$]{{{SHORTEST_PASSWORD},}}"
 #: A key of the document, whose value is a secret whatever it has: it is replaced as a string.
-_IS_KEY = r"\"\s{0,9}:\s{0,9}\""
+_IS_KEY = rf"\"\s{{0,9}}:\s{{0,9}}\"(?=[^\"]{{{SHORTEST_PASSWORD}}}|[^\"]{{0,5}}\\)"
 #: The same in JSON within a string: up to the quote that ends it there.
 _IS_INNER_KEY = r"\\\"\s{0,9}:\s{0,9}\\\""
 _INNER_LETTER = r"(?:[^\"\\]|\\\\(?:\\[\"\\]|[^\"\\]))"
@@ -184,12 +184,15 @@ class Redactor:
                 break
             if one.begin > end:
                 continue
-            redacted = self._redacted(encoded, start, end)
+            is_long = end - start >= SHORTEST_PASSWORD
             if string.lastindex == 2:
                 named, after = _kind_of(string[1]), string.end()
+                redacted = self._redacted(encoded, start, end)
                 redacted = redacted and keys.told(string[1], redacted)
-            elif named and not encoded[after : start - 1].strip():
-                redacted = _word(named) if end - start >= SHORTEST_PASSWORD else redacted
+            elif named and is_long and not encoded[after : start - 1].strip():
+                redacted = _word(named)
+            else:
+                redacted = self._redacted(encoded, start, end)
             if redacted:
                 parts += (encoded[done:start], redacted)
                 done = end
