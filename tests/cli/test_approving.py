@@ -85,7 +85,7 @@ def test_a_rule_for_always_is_listed_and_can_be_forgotten(shell: Shell) -> None:
 def test_a_rule_that_is_none_decides_nothing(shell: Shell) -> None:
     shell.claude(*asks())
     asked = waiting(shell)
-    said = shell.run("approve", asked["id"], "--session", "bash(rm x)", code=1)
+    said = shell.run("approve", asked["id"], "--session", "bash(rm x)", code=2)
     assert "the tool is called Bash" in said
     assert shell.json("approvals")[0]["status"] == "pending"
 

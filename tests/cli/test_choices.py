@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bridle.approvals.model import Approval, Kind
-from bridle.cli.choices import Answers, choice_for, rejection
+from bridle.cli.choices import Answers, choice_for, rejection, told_rule
 from bridle.cli.errors import Misused
 from bridle.server.shapes import decisions as d
 
@@ -45,6 +46,34 @@ def test_always_is_for_the_agents_folder_unless_it_is_to_be_everywhere() -> None
         asked(), Answers(always_rule="Bash(ls)", is_everywhere=True), interrupt=True
     )
     assert everywhere == d.Reject(interrupt=True, remember=d.Always("Bash(ls)", ""))
+
+
+@pytest.mark.parametrize("rule", ["Edit", "Read(/x)", "mcp__git", "bash(ls)", "Bash("])
+def test_a_rule_that_says_nothing_to_the_call_is_refused(rule: str) -> None:
+    for said in (Answers(session_rule=rule), Answers(always_rule=rule)):
+        with pytest.raises(Misused):
+            choice_for(asked(), said)
+        with pytest.raises(Misused):
+            rejection(asked(), said, interrupt=False)
+
+
+def test_a_rule_may_be_any_that_was_suggested_or_that_speaks_of_the_tool() -> None:
+    suggested = replace(asked(), suggestions=("Read(/x)",))
+    assert choice_for(suggested, Answers(session_rule="Read(/x)")) == d.Approve(
+        remember=d.ForSession("Read(/x)")
+    )
+    write = replace(asked(), tool="Write")
+    assert choice_for(write, Answers(session_rule="Edit(/src/**)"))
+
+
+def test_what_holds_from_now_on_is_told() -> None:
+    assert told_rule(asked(), Answers(), "allow") == ""
+    session = told_rule(asked(), Answers(session_rule="Bash(ls)"), "deny")
+    assert session == "from now on: deny Bash(ls) in this session"
+    always = Answers(always_rule="Bash(ls)")
+    assert told_rule(asked(), always, "allow") == "from now on: allow Bash(ls) in /app"
+    everywhere = Answers(always_rule="Bash(ls)", is_everywhere=True)
+    assert told_rule(asked(), everywhere, "allow") == "from now on: allow Bash(ls) everywhere"
 
 
 def test_another_input_is_json() -> None:

@@ -106,7 +106,13 @@ def test_the_version_is_said_in_either_way(capsys: pytest.CaptureFixture[str]) -
         (["start", "x", "--cwd", "/none"], 2, "there is no folder /none; give one that is there"),
         (["start", "x", "--env", "NONE_SUCH"], 2, "NONE_SUCH is not set here"),
         (["start", " "], 2, "the prompt is empty; say what the agent is to do"),
-        (["policy", "check", "/none.toml"], 1, "/none.toml: it can't be read"),
+        (["policy", "check", "/none.toml"], 4, "there is no file /none.toml; give the path"),
+        (["ps", "--filter", "state=runing"], 2, "there is no state 'runing'; the states are"),
+        (["start", "x", "--max-cost", "-1"], 2, "greater than or equal to 0"),
+        (["set", "x", "--max-tokens", "-1"], 2, "greater than or equal to 0"),
+        (["ps", "--home", "x"], 2, "--home goes before the command: bridle --home … ps"),
+        (["policy", "list", "--url", "x"], 2, "before the command: bridle --url … policy list"),
+        (["--url", "http://127.0.0.1:9", "ps"], 3, "see whether it runs, and whether --url"),
     ],
 )
 def test_an_error_is_one_line_with_what_to_do_and_has_its_code(
@@ -152,6 +158,41 @@ def test_debug_changes_no_exit_code(
     assert run(["--debug", *words]) == code
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["ps"], ["approvals"], ["usage"], ["logs", "x"], ["token", "list"],
+     ["trust", "list"], ["audit", "verify"], ["policy", "rules", "--json"]],
+)  # fmt: skip
+def test_to_look_at_a_home_that_is_not_there_makes_none(
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    home = tmp_path / "none"
+    monkeypatch.setenv("BRIDLE_HOME", str(home))
+    assert run(words) == 3
+    told = capsys.readouterr()
+    assert (told.out, told.err) == (
+        "",
+        f"bridle: there is no home at {home}; `bridle up` makes it\n",
+    )
+    assert not home.exists()
+
+
+def test_a_list_says_once_that_no_server_is_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BRIDLE_HOME", str(tmp_path / "home"))
+    assert run(["token", "new", "--name", "x"]) == 0  # what is to be kept makes one
+    capsys.readouterr()
+    for words in (["ps"], ["approvals"]):
+        assert run(words) == 0
+        assert capsys.readouterr().err.count("no server is up: this is the last that is known") == 1
+        assert run([*words, "--json"]) == 0
+        assert capsys.readouterr() == ("[]\n", "")
+
+
 def test_ctrl_c_is_130_and_says_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,6 +209,33 @@ def test_ctrl_c_is_130_and_says_nothing(
 )
 def test_what_the_server_refuses_has_the_code_of_its_kind(status: int, code: int) -> None:
     assert Refused(status, "x", "No.", "Do this.").exit_code == code
+
+
+def test_what_the_server_refuses_is_told_as_somebody_types_it() -> None:
+    id_ = "0195d7a2-1111-7222-8333-444455556666"
+    words = f"Stop: not possible while session {id_} is stopped."
+    refused = Refused(409, "not_possible", words, "Resume it.", {"session": id_})
+    assert str(refused) == "Stop: not possible while session 0195d7a2 is stopped; resume it"
+    assert "session fixer is stopped" in str(refused.called("fixer"))
+    assert str(refused.called("0195d7a2-11")) == str(refused)
+    taken = f"Session {id_} has the name 'x'; choose another one."
+    assert str(Refused(409, "name_taken", taken, "Choose another name.")).endswith("another one")
+    assert "set BRIDLE_TOKEN" in str(Refused(401, "unauthorized", "No.", "Send a header."))
+    launch = "A launch has no option 'x': docs/sessions.md has them all."
+    told = Refused(400, "invalid_launch", launch, "docs/sessions.md has all options.")
+    assert str(told).count("docs/sessions.md") == 1
+
+
+def test_what_is_missing_is_told_with_the_command_that_gives_it() -> None:
+    from bridle.cli.commands.sessions import _with_what_is_missing
+
+    about = {"names": {"KEY": "never stored"}}
+    refused = Refused(409, "missing_variables", "They are missing.", "Give `env`.", about)
+    told = _with_what_is_missing(refused, "fixer")
+    assert str(told) == (
+        "variables are missing: KEY (never stored); `bridle resume fixer --env KEY=…`"
+    )
+    assert told.exit_code == 5
 
 
 def test_words_and_remedy_are_joined_into_one_line() -> None:

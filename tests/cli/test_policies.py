@@ -50,7 +50,8 @@ def test_a_policy_is_checked_and_a_mistake_has_its_file_and_line(
     said = bridle("policy", "check", "policy.toml", code=1)
     assert said == f"bridle: {file}:2: 'bash(ls)' is no rule: the tool is called Bash\n"
     assert bridle("policy", "check", "ask").startswith("ask can be used: preset ask, no rules")
-    assert "There is no policy 'nope'" in bridle("policy", "check", "nope", code=4)
+    said = bridle("policy", "check", "nope", code=4)
+    assert said == "bridle: there is no policy 'nope'; see `bridle policy list`\n"
 
 
 def test_a_policy_explains_what_it_would_answer(bridle: Said, tmp_path: Path) -> None:
@@ -89,6 +90,8 @@ def test_policies_are_kept_shown_listed_extended_and_removed(bridle: Said, tmp_p
     assert rows[-1].split()[:4] == ["team", "kept", "ask", "3"]
     bridle("policy", "add", "new", "--preset", "read-only")
     assert bridle("policy", "remove", "team") == "removed team\n"
+    gone = bridle("policy", "remove", "team", code=4)
+    assert gone == "bridle: There is no policy 'team'; see `bridle policy list`\n"
     assert "There is no policy 'team'" in bridle("policy", "show", "team", code=4)
 
 
@@ -100,9 +103,11 @@ def test_policies_are_kept_shown_listed_extended_and_removed(bridle: Said, tmp_p
         (["add", "ask", "--allow", "Bash"], 2, "ask is a preset"),
         (["add", "team", "--allow", "bash"], 1, "the tool is called Bash"),
         (["add", "team", "--preset", "wild"], 1, "no preset 'wild'"),
-        (["add", "te/am", "--allow", "Bash"], 4, ""),
-        (["add", "team", "none.toml"], 1, "none.toml"),
-        (["remove", "team"], 4, "There is no policy 'team'"),
+        (["add", "te/am", "--allow", "Bash"], 2, "A policy's name has up to 100 letters"),
+        (["add", "../x", "none.toml"], 2, "A policy's name has up to 100 letters"),
+        (["add", "team", "none.toml"], 4, "there is no file none.toml; give the path of"),
+        (["test", "ask", "--calls", "no.json"], 4, "there is no file no.json; give one that is"),
+        (["remove", "team"], 3, "there is no home at "),
     ],
 )
 def test_what_can_not_be_kept_is_told(bridle: Said, words: list[str], code: int, said: str) -> None:

@@ -80,12 +80,42 @@ def remember(approval: Approval, said: Answers) -> Remember:
         raise Misused("--session and --always are two things", "give one of them")
     if said.is_everywhere and not said.always_rule:
         raise Misused("--everywhere goes with --always RULE")
+    if rule := said.session_rule or said.always_rule:
+        _check_rule(approval, rule)
     if said.session_rule:
         return ForSession(rule=said.session_rule)
     if said.always_rule:
         folder = "" if said.is_everywhere else approval.folder
         return Always(rule=said.always_rule, folder=folder)
     return Once()
+
+
+def _check_rule(approval: Approval, rule: str) -> None:
+    """One that says nothing to this very call is a slip: it would be asked again all the same."""
+    from ..errors import InvalidRule
+    from ..policy import parse_rule
+
+    if rule in approval.suggestions:
+        return
+    try:
+        is_for = parse_rule(rule, "allow").is_for(approval.tool)
+    except InvalidRule as error:
+        raise Misused(str(error), "docs/policies.md has the language") from error
+    if not is_for:
+        near = approval.suggestions[0] if approval.suggestions else approval.tool
+        raise Misused(
+            f"{rule} says nothing to this call, which is of {approval.tool}", f"say {near!r}"
+        )
+
+
+def told_rule(approval: Approval, said: Answers, behavior: str) -> str:
+    """What holds from now on; nothing, if it was said for this once."""
+    if said.session_rule:
+        return f"from now on: {behavior} {said.session_rule} in this session"
+    if said.always_rule:
+        where = "everywhere" if said.is_everywhere else f"in {approval.folder}"
+        return f"from now on: {behavior} {said.always_rule} {where}"
+    return ""
 
 
 def answers_to(approval: Approval, said: Answers) -> dict[str, str]:

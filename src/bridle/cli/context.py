@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from ..config import Settings, load
+from .errors import NoHome
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from .client import Client
 
 T = TypeVar("T")
+
+#: What makes a folder a home.
+JOURNAL = "journal.db"
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,22 @@ class Context:
         return Console(emoji=False)
 
     @asynccontextmanager
-    async def client(self, *, offline: bool = False) -> AsyncIterator[Client]:
-        """NoServer if none is up, unless `offline` says that the home itself will do."""
+    async def client(
+        self, *, offline: bool = False, makes_home: bool = False
+    ) -> AsyncIterator[Client]:
+        """NoServer if none is up, unless `offline` says that the home itself will do. It is only
+        made where something is to be kept in it: `makes_home`."""
         from .client import open_client
 
+        if offline and not makes_home:
+            self._check_home()
         async with open_client(self.settings, offline=offline) as client:
             yield client
+
+    def _check_home(self) -> None:
+        home = self.settings.home
+        if not self.settings.url and not (home / JOURNAL).exists():
+            raise NoHome(home)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         import asyncio
@@ -84,6 +98,11 @@ class Context:
     def note(self, words: str) -> None:
         """A line beside the answer, also with --json."""
         sys.stderr.write(f"{words}\n")
+
+    def note_offline(self, client: Client) -> None:
+        """That what is told may be old: nobody has looked after it since."""
+        if client.is_offline and not self.is_json:
+            self.note("no server is up: this is the last that is known")
 
     def hint(self, words: str) -> None:
         """How to go on: for somebody who sits there, and not for a program."""

@@ -25,6 +25,10 @@ Run Claude Code agents, decide what they may do, keep every event.
 """
 
 
+#: The options that are not a command's own, with what stands behind each.
+AHEAD = {"--home": "… ", "--config": "… ", "--url": "… ", "--debug": ""}
+
+
 class Commands(LazyGroup):
     """All of them, in the order of the help."""
 
@@ -128,6 +132,10 @@ def _told(error: Exception) -> tuple[str, int]:
         if not error.format_message():
             return "", OK  # no arguments at all: the help was printed
         usage = getattr(getattr(error, "ctx", None), "command_path", "bridle")
+        if (option := getattr(error, "option_name", "")) in AHEAD:
+            command = usage.removeprefix("bridle ")
+            words = f"{option} goes before the command: bridle {option} {AHEAD[option]}{command}"
+            return words, MISUSED
         return one_line(error.format_message(), f"see `{usage} --help`"), MISUSED
     words = f"a mistake in Bridle itself: {words_of(error)}"
     return one_line(

@@ -84,14 +84,20 @@ LaunchOptions: TypeAlias = Annotated[
         "--option", "-o", help="NAME=VALUE, a further option of a launch: docs/sessions.md."
     ),
 ]
-MaxTurns: TypeAlias = Annotated[int | None, typer.Option(rich_help_panel=LIMITS, help="Turns.")]
-MaxCost: TypeAlias = Annotated[float | None, typer.Option(rich_help_panel=LIMITS, help="Dollars.")]
-MaxSeconds: TypeAlias = Annotated[
-    float | None, typer.Option(rich_help_panel=LIMITS, help="Seconds at work.")
+MaxTurns: TypeAlias = Annotated[
+    int | None, typer.Option(min=0, rich_help_panel=LIMITS, help="Turns.")
 ]
-MaxTokens: TypeAlias = Annotated[int | None, typer.Option(rich_help_panel=LIMITS, help="Tokens.")]
+MaxCost: TypeAlias = Annotated[
+    float | None, typer.Option(min=0, rich_help_panel=LIMITS, help="Dollars.")
+]
+MaxSeconds: TypeAlias = Annotated[
+    float | None, typer.Option(min=0, rich_help_panel=LIMITS, help="Seconds at work.")
+]
+MaxTokens: TypeAlias = Annotated[
+    int | None, typer.Option(min=0, rich_help_panel=LIMITS, help="Tokens.")
+]
 MaxChildren: TypeAlias = Annotated[
-    int | None, typer.Option(rich_help_panel=LIMITS, help="Sessions below it at a time.")
+    int | None, typer.Option(min=0, rich_help_panel=LIMITS, help="Sessions below it at a time.")
 ]
 Env: TypeAlias = Annotated[
     Values,

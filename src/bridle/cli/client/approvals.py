@@ -10,7 +10,7 @@ from urllib.parse import quote
 from ...approvals.model import Approval
 from ...server.shapes.approvals import Explanation
 from ...server.shapes.decisions import Choice, Deciding
-from ..errors import NotFound, Refused
+from ..errors import SHORT, NotFound, NotNow, Refused
 from .sessions import SHORTEST, check_name
 from .talk import Talk
 
@@ -42,7 +42,13 @@ class ApprovalsOf:
     async def decide(self, approval: str, choice: Choice, shown: str | None = None) -> Approval:
         """`approval` is the whole id. `shown` is its digest, where the decider saw all of it."""
         body = Deciding(choice=choice, shown=shown)
-        return await self._talk.ask("POST", _at(approval, "/decide"), Approval, body=body)
+        try:
+            return await self._talk.ask("POST", _at(approval, "/decide"), Approval, body=body)
+        except Refused as refused:
+            if refused.code != "already_decided":
+                raise
+            words = refused.words.replace(approval, approval[:SHORT])
+            raise NotNow(words, f"see `bridle approvals show {approval[:SHORT]}`") from None
 
     async def _begins_with(self, start: str) -> str:
         for status in ("pending", ""):

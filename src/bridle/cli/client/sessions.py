@@ -166,11 +166,17 @@ class SessionsOf:
         self, session: str, what: Changes, to: LimitsGiven | Moding | Modelling | PolicyChosen
     ) -> None:
         """Its limits, mode, model or policy, from now on. `session` is a whole id or a name."""
-        await self._talk.send("PUT", _at(session, f"/{what}"), body=to)
+        try:
+            await self._talk.send("PUT", _at(session, f"/{what}"), body=to)
+        except Refused as refused:
+            raise refused.called(session) from None
 
     async def delete(self, session: str) -> None:
         found = (await self.get(session)).id
-        await self._talk.send("DELETE", f"/sessions/{found}")
+        try:
+            await self._talk.send("DELETE", f"/sessions/{found}")
+        except Refused as refused:
+            raise refused.called(session) from None
 
     # --- names
 
@@ -181,7 +187,7 @@ class SessionsOf:
             return await self._talk.ask(method, _at(session, path), shape, **options)
         except Refused as refused:
             if refused.code != "unknown_session":
-                raise
+                raise refused.called(session) from None
         found = await self._begins_with(session)
         return await self._talk.ask(method, _at(found, path), shape, **options)
 

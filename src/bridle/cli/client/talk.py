@@ -122,12 +122,18 @@ class Talk:
                 "try again, or give it longer with BRIDLE_TIMEOUT",
             ) from error
         except httpx.ConnectError as error:
-            raise NoServer(f"no server answers at {self.place}") from error
+            raise self._nobody() from error
         except httpx.HTTPError as error:
             words = f"the connection to {self.place} broke: {error or type(error).__name__}"
             raise _Broken(words, "see with `bridle ps` whether it was done") from error
         check(answer)
         return answer.content
+
+    def _nobody(self) -> NoServer:
+        words = f"no server answers at {self.place}"
+        if self.place.startswith("http"):  # somebody else's, perhaps on another machine
+            return NoServer(words, "see whether it runs, and whether --url or BRIDLE_URL is right")
+        return NoServer(words)
 
     async def pages(self, path: str, shape: type[T], where: Params) -> AsyncIterator[T]:
         """All items of a list, part by part."""

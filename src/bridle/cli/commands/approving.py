@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ..choices import Answers, choice_for
+from ..choices import Answers, choice_for, told_rule
 from ..completion import pending_approvals, session_names
 from ..context import Context
 from ..errors import CommandError, Misused
@@ -71,6 +72,7 @@ def list_them(
 
     async def work() -> tuple[list[Approval], dict[str, str]]:
         async with here.client(offline=True) as client:
+            here.note_offline(client)
             where = {} if is_all else {"status": "pending"}
             if session is not None:
                 where["session"] = (await client.sessions.get(session)).id
@@ -231,7 +233,7 @@ def approve(
         always_rule=always,
         is_everywhere=is_everywhere,
     )
-    _decide(here, ids, shown, lambda approval: choice_for(approval, answers), "approved")
+    _decide(here, ids, shown, answers, lambda approval: choice_for(approval, answers))
 
 
 def deny(
@@ -260,12 +262,18 @@ def deny(
         here,
         ids,
         shown,
+        answers,
         lambda approval: rejection(approval, answers, interrupt=is_interrupting),
-        "denied",
     )
 
 
-def _decide(here: Context, ids: list[str], shown: str | None, choose: Any, done: str) -> None:
+def _decide(
+    here: Context,
+    ids: list[str],
+    shown: str | None,
+    said: Answers,
+    choose: Callable[[Approval], Choice],
+) -> None:
     """One after the other; what fails is told, and keeps no other from being decided."""
     if shown is not None and len(ids) > 1:
         raise Misused("--shown is for one approval", "decide them one by one")
@@ -276,7 +284,7 @@ def _decide(here: Context, ids: list[str], shown: str | None, choose: Any, done:
             for one in ids:
                 try:
                     found = await client.approvals.get(one)
-                    choice: Choice = choose(found)
+                    choice = choose(found)
                     results.append(await client.approvals.decide(found.id, choice, shown))
                 except CommandError as error:
                     results.append(error)
@@ -287,7 +295,10 @@ def _decide(here: Context, ids: list[str], shown: str | None, choose: Any, done:
     if here.is_json:
         here.give(decided)
     for one in decided:
+        done, behavior = ("denied", "deny") if one.status == "denied" else ("approved", "allow")
         here.say(f"{done} {one.id[:8]}: {_asks_for(one)} {short(gist(one))}")
+        if rule := told_rule(one, said, behavior):
+            here.say(plain(rule))
     errors = [one for one in results if isinstance(one, CommandError)]
     for error in errors[:-1]:
         here.note(f"bridle: {error}")

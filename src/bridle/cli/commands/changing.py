@@ -74,18 +74,19 @@ async def _change(
 
     async with here.client() as client:
         found = await client.sessions.get(session)
+        called = found.name or found.id
         if limits:
             held = msgspec.to_builtins(found.limits)
             new = msgspec.convert({**held, **limits}, LimitsGiven)
-            await client.sessions.change(found.id, "limits", new)
+            await client.sessions.change(called, "limits", new)
         if policy := to["policy"]:
             chosen = PolicyChosen(policy=policy_of(policy))
-            await client.sessions.change(found.id, "policy", chosen)
+            await client.sessions.change(called, "policy", chosen)
         if mode := to["mode"]:
             moding = msgspec.convert({"mode": mode}, Moding)
-            await client.sessions.change(found.id, "mode", moding)
+            await client.sessions.change(called, "mode", moding)
         if model := to["model"]:
-            await client.sessions.change(found.id, "model", Modelling(model=model))
+            await client.sessions.change(called, "model", Modelling(model=model))
         return await client.sessions.get(found.id)
 
 

@@ -14,7 +14,7 @@ import typer
 
 from ..completion import session_names
 from ..context import Context
-from ..errors import Misused, NotFound, Refused
+from ..errors import Misused, NoHome, NotFound, Refused
 from ..options import Json, Values
 from ..tables import age, show_table
 from ..tree import register
@@ -53,11 +53,29 @@ def list_them(context: typer.Context, is_json: Json = False) -> None:
         async with here.client(offline=True) as client:
             return await client.policies.list()
 
-    found = here.run(work())
+    try:
+        found = here.run(work())
+    except NoHome:  # where nothing is kept, there are the presets
+        found = _presets()
     if is_json:
         here.give(found)
     else:
         show_table(here, ("name", "kind", "preset", "rules", "by"), [_row(one) for one in found])
+
+
+def _presets() -> list[AnyPolicy]:
+    from ...policy import PRESETS
+    from ...policy.policy import Policy
+    from ...server.shapes.policies import PresetView
+
+    return [
+        PresetView(
+            name=name,
+            digest=Policy(name).digest,
+            table={str(kind): told for kind, told in table.items()},
+        )
+        for name, table in PRESETS.items()
+    ]
 
 
 def _row(policy: AnyPolicy) -> tuple[str, ...]:
@@ -95,11 +113,33 @@ def add(
     has_rules = any(rules.values()) or preset is not None
     if (file is not None) == has_rules:
         raise Misused("give a file, or what is to be added", "--preset, --allow, --ask or --deny")
-    kept = here.run(_put(here, name, file.read_text() if file else None, preset, rules))
+    _check_name(name)
+    kept = here.run(_put(here, name, _text_of(file) if file else None, preset, rules))
     if is_json:
         here.give(kept)
     else:
         here.say(f"kept {kept.name}: preset {kept.preset}, {len(kept.rules)} rules")
+
+
+def _check_name(name: str) -> None:
+    from ...server.policies import check_name
+    from ...server.problems import Problem
+
+    try:
+        check_name(name)
+    except Problem as problem:
+        raise Misused(problem.detail, problem.remedy) from None
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.expanduser().read_text()
+    except FileNotFoundError:
+        raise NotFound(
+            f"there is no file {file}", "give the path of a policy that is there"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Misused(f"{file} can't be read: {error}", "give a text file (TOML)") from error
 
 
 async def _put(
@@ -108,7 +148,7 @@ async def _put(
     from ...policy.files import parse_policy
     from ...server.shapes.policies import PresetView
 
-    async with here.client(offline=True) as client:
+    async with here.client(offline=True, makes_home=True) as client:
         if text is not None:
             return await client.policies.put(name, text)
         try:

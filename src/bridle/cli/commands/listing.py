@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -72,6 +72,7 @@ def ps(
 
     async def work() -> list[SessionView]:
         async with here.client(offline=True) as client:
+            here.note_offline(client)
             return await client.sessions.list(**where)
 
     found = [one for one in here.run(work()) if shows_all or is_live(one)]
@@ -95,7 +96,16 @@ def _where(chosen: Values) -> dict[str, list[str]]:
         if name not in FILTERS or not value:
             raise Misused(f"--filter {one!r} chooses nothing", f"use {', '.join(FILTERS)}, with =")
         where.setdefault(name, []).append(value)
+    _check_states(where.get("state", []))
     return where
+
+
+def _check_states(chosen: list[str]) -> None:
+    from ...views.stream import State
+
+    for one in chosen:
+        if one not in (known := get_args(State)):
+            raise Misused(f"there is no state {one!r}", f"the states are {', '.join(known)}")
 
 
 def rows_of(sessions: list[SessionView]) -> list[list[Cell]]:

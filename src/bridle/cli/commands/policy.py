@@ -13,7 +13,7 @@ import typer
 
 from ..completion import policy_names
 from ..context import Context
-from ..errors import Misused
+from ..errors import Misused, NoHome, NotFound
 from ..options import Json
 from ..tree import QuickGroup, register
 
@@ -159,13 +159,18 @@ def named(here: Context, name: str) -> Policy:
         if name == preset:
             return Policy(preset)
     if name.endswith((".toml", ".json")):
-        return load_policy(Path(name).expanduser())
+        if not (file := Path(name).expanduser()).is_file():
+            raise NotFound(f"there is no file {name}", "give the path of a policy that is there")
+        return load_policy(file)
 
     async def kept() -> AnyPolicy:
         async with here.client(offline=True) as client:
             return await client.policies.get(name)
 
-    found = here.run(kept())
+    try:
+        found = here.run(kept())
+    except NoHome:  # where nothing is kept
+        raise NotFound(f"there is no policy {name!r}", "see `bridle policy list`") from None
     # A preset has no text; of those that we know, it is none.
     return parse_policy(getattr(found, "text", ""), name)
 

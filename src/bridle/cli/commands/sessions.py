@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from ..context import Context
-from ..errors import CommandError, Misused
+from ..errors import CommandError, Misused, NotNow, Refused
 from ..options import Env, Json, Name, Prompt, SessionName, SessionNames, prompt_of
 from ..tree import register
 from .starting import PANEL, given_values
@@ -98,9 +98,22 @@ def resume(
     async def work() -> SessionView:
         async with here.client() as client:
             again = client.sessions.start if is_new else client.sessions.resume
-            return await again(session, text, values)
+            try:
+                return await again(session, text, values)
+            except Refused as refused:
+                raise _with_what_is_missing(refused, session) from refused
 
     _told(here, here.run(work()), "resumed")
+
+
+def _with_what_is_missing(refused: Refused, session: str) -> CommandError:
+    """The command that would give it what it has not."""
+    if refused.code != "missing_variables":
+        return refused
+    names: dict[str, str] = refused.about.get("names", {})
+    told = ", ".join(f"{name} ({why})" for name, why in names.items())
+    given = " ".join(f"--env {name}=…" for name in names)
+    return NotNow(f"variables are missing: {told}", f"`bridle resume {session} {given}`")
 
 
 def fork(
@@ -148,7 +161,7 @@ def rm(
         found = await client.sessions.get(session)
         if is_forced and "stop" in found.operations:
             await client.sessions.stop(found.id, "to be removed")
-        await client.sessions.delete(found.id)
+        await client.sessions.delete(found.name or found.id)
         return {"id": found.id, "name": found.name}
 
     _each(here, sessions, forget, "removed")

@@ -56,7 +56,7 @@ def new(
         raise Misused("an agent's token is for one session", "give --session with --role agent")
 
     async def work() -> dict[str, Any]:
-        async with here.client(offline=True) as client:
+        async with here.client(offline=True, makes_home=True) as client:
             found = (await client.sessions.get(session)).id if session else ""
             return await client.house.new_token(role, name, found)
 

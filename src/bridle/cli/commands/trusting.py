@@ -51,7 +51,7 @@ def add(
     path = str(folder.expanduser().resolve())
 
     async def look() -> SurveyView:
-        async with here.client(offline=True) as client:
+        async with here.client(offline=True, makes_home=True) as client:
             return await client.trust.survey(path)
 
     found = here.run(look())
@@ -69,7 +69,7 @@ def add(
 
 def _trust(here: Context, path: str, digest: str) -> None:
     async def work() -> Trust:
-        async with here.client(offline=True) as client:
+        async with here.client(offline=True, makes_home=True) as client:
             return await client.trust.add(path, digest)
 
     trusted = here.run(work())

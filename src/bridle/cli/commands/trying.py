@@ -9,7 +9,7 @@ import typer
 
 from ..completion import session_names
 from ..context import Context
-from ..errors import FAILED, Misused
+from ..errors import FAILED, Misused, NotFound
 from ..options import Json, Values
 from ..tables import short, show_table
 from ..tree import register
@@ -112,6 +112,8 @@ def _read(file: Path) -> list[Past]:
     from ...policy import Call, Past
     from ...server.shapes.policies import TriedCall
 
+    if not file.is_file():
+        raise NotFound(f"there is no file {file}", "give one that is there with --calls")
     try:
         found = msgspec.json.decode(file.read_bytes(), type=list[TriedCall])
     except msgspec.MsgspecError as error:
