@@ -99,6 +99,9 @@ class Trail:
             return self.decision
         return asyncio.get_running_loop().create_future()
 
+    def is_asked(self, _: str) -> bool:
+        return False
+
     def delivered(self, tool_use_id: str) -> None:
         self.told.append(("delivered", tool_use_id))
 

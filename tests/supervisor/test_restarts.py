@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridle.approvals import AcceptElicitation, Approve
+from bridle.approvals import AcceptElicitation, Approve, ForSession, Reject
 from bridle.errors import InvalidLaunch, JournalClosed, SupervisorError
 from bridle.journal import NewEvent, open_journal
 from bridle.policy import Call
@@ -335,3 +335,30 @@ async def test_who_waits_when_a_supervisor_is_closed_is_told(home: Home) -> None
         await until(supervisor, "a", "running")
     with pytest.raises(JournalClosed, match="was closed"):
         await waiting
+
+
+async def test_what_somebody_was_asked_is_theirs_to_decide_whatever_was_remembered_since(
+    home: Home,
+) -> None:
+    def asks(name: str, **modifiers: Any) -> dict[str, Any]:
+        call = {"tool_name": "Bash", "input": {"command": f"rm {name}"}, "tool_use_id": name}
+        return {"ask": call, "id": name, **modifiers}
+
+    cli = home.cli(PROMPT, INIT, asks("a", wait=False), asks("b"), {"await": "a"}, DONE)
+    async with home.open(keep=True) as supervisor:
+        await supervisor.create(cwd=home.work, by=ME, name="x", prompt="go", command=cli.command)
+        await supervisor.wait("x", lambda record: len(record.approvals) == 2, LIMIT)
+        first, second = await supervisor.approvals.list(status="pending")
+        choice = Approve(remember=ForSession("Bash(rm:*)"))
+        await supervisor.approvals.decide(first.id, choice, by=ME)
+    async with home.open() as supervisor:
+        [pending] = await supervisor.approvals.list(status="pending")
+        assert pending.id == second.id
+        assert cli.answer_to("b") is None
+        await supervisor.approvals.decide(second.id, Reject("not this one"), by=ME)
+        await until(supervisor, "x", "idle")
+        told = cli.answer_to("b")
+        assert told
+        assert told["response"]["behavior"] == "deny"
+        for approval in await supervisor.approvals.list():
+            assert approval.delivered

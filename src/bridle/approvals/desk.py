@@ -147,6 +147,14 @@ class Desk:
         self._approvals.delivered(approval.id)  # there is nothing more to be heard of it
         return elicitation_answer_of(approval)
 
+    def is_asked(self, tool_use_id: str) -> bool:
+        """Whether it is asked or decided, and the CLI knows nothing of it yet."""
+        approval_id = self._approvals.of_call(self.session, self.launch, tool_use_id)
+        return approval_id is not None and any(
+            approval.id == approval_id and approval.delivered is None
+            for approval in self._approvals.unfinished(self.session, self.launch)
+        )
+
     def delivered(self, tool_use_id: str) -> None:
         """The answer was written to the CLI."""
         approval_id = self._approvals.of_call(self.session, self.launch, tool_use_id)

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from msgspec.structs import replace
 
-from ..policy.verdicts import Allowed, Asked, Denied
+from ..policy.verdicts import Allowed, Asked, Denied, Verdict
 from ..protocol.control import CanUseTool
 from ..protocol.permissions import Decision, Deny
 
@@ -32,6 +32,10 @@ class Desk(Protocol):
 
     def ask(self, request: CanUseTool, verdict: Asked) -> Decision | Awaitable[Decision]:
         """May it run? The task that waits is cancelled when the CLI takes its question back."""
+
+    def is_asked(self, tool_use_id: str) -> bool:
+        """Whether somebody was asked about this call already, and nothing was answered yet: a
+        restart came between."""
 
     def delivered(self, tool_use_id: str) -> None:
         """The answer has been written to the agent."""
@@ -73,6 +77,9 @@ class PlainDesk:
             request = replace(request, decision_reason=verdict.because)
         return self._approver(request)
 
+    def is_asked(self, tool_use_id: str) -> bool:  # noqa: ARG002
+        return False
+
     def delivered(self, tool_use_id: str) -> None:
         pass
 
@@ -90,3 +97,11 @@ class PlainDesk:
 
     def ended(self, how: str) -> None:
         pass
+
+
+def unless_asked(verdict: Verdict, request: CanUseTool, desk: Desk) -> Verdict:
+    """What somebody was asked, somebody decides, whatever rule has come between."""
+    called = request.tool_use_id
+    if not isinstance(verdict, Asked) and called and desk.is_asked(called):
+        return Asked("somebody was asked about it before")
+    return verdict

@@ -37,7 +37,7 @@ from ..protocol.permissions import (
     RemoveDirectories,
     SetMode,
 )
-from .desk import Desk
+from .desk import Desk, unless_asked
 from .hooks import GATE_ID
 from .plans import Plans
 from .recall import hook_decision, question_decision
@@ -167,7 +167,7 @@ class Gate:
         call = Call(event.tool_name, request.input, event.permission_mode, event.cwd)
         self._plans.saw(call)
         seen = self._remember(request, _Seen(call))
-        verdict = self.policy.judge(call)
+        verdict = unless_asked(self.policy.judge(call), request, self._desk)
         match verdict:
             case Allowed():
                 seen.is_allowed = True
@@ -189,7 +189,7 @@ class Gate:
         if seen is None or seen.call.tool != request.tool_name:
             seen = self._remember(request, _Seen(Call(request.tool_name, request.input)))
         call = Call(request.tool_name, request.input, seen.call.mode, seen.call.cwd)
-        verdict = self.policy.judge(call)
+        verdict = unless_asked(self.policy.judge(call), request, self._desk)
         if isinstance(verdict, Denied):
             return self._denied(request, verdict)
         if seen.decision is not None and seen.is_about(request):
