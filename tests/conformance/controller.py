@@ -26,8 +26,9 @@ from bridle.protocol.hooks import PreToolUse
 from bridle.session.hooks import Hooks
 from bridle.session.images import image
 from bridle.supervisor.opening import open_supervisor
+from bridle.supervisor.prompts import Said
 from bridle.supervisor.record import SessionRecord
-from bridle.supervisor.supervisor import Said, Supervisor
+from bridle.supervisor.supervisor import Supervisor
 
 ADA = Person("ada", "test")
 LIMIT_SECONDS = 60.0
