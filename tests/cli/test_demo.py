@@ -90,6 +90,8 @@ def test_it_says_what_to_type(shell: Shell) -> None:
         if "bridle attach" in line:
             break
     assert f"  export BRIDLE_HOME={shell.home}" in said
+    # What would go to another home is not said ahead of that.
+    assert not [line for line in said if "bridle start" in line]
     demo.send_signal(signal.SIGINT)
     assert demo.wait(30) == 0
     demo.stdout.close()

@@ -88,6 +88,23 @@ def test_help_is_for_the_asking_and_no_mistake(
     assert said.err == ""
 
 
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("stop", "bridle stop [OPTIONS] SESSION..."),
+        ("send", "bridle send [OPTIONS] SESSION [PROMPT]"),
+        ("replay", "bridle replay [OPTIONS] FILE"),
+    ],
+)
+def test_a_help_is_free_of_braces_and_types_of_switches(
+    command: str, usage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([command, "--help"]) == 0
+    told = capsys.readouterr().out
+    assert usage in [line.strip().removeprefix("Usage: ") for line in told.splitlines()]
+    assert "<bool>" not in told
+
+
 def test_the_version_is_said_in_either_way(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"bridle {__version__}\n"
@@ -186,6 +203,9 @@ def test_a_list_says_once_that_no_server_is_up(
     monkeypatch.setenv("BRIDLE_HOME", str(tmp_path / "home"))
     assert run(["token", "new", "--name", "x"]) == 0  # what is to be kept makes one
     capsys.readouterr()
+    assert run(["token", "list", "--json"]) == 0
+    roles = {one["name"]: one["role"] for one in json.loads(capsys.readouterr().out)}
+    assert roles["x"] == "reader"  # nobody may decide who was not said to
     for words in (["ps"], ["approvals"]):
         assert run(words) == 0
         assert capsys.readouterr().err.count("no server is up: this is the last that is known") == 1

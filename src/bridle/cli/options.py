@@ -41,7 +41,11 @@ ApprovalIds: TypeAlias = Annotated[
 ]
 Prompt: TypeAlias = Annotated[
     str | None,
-    typer.Argument(help="What the agent is told; `-` reads it from stdin.", show_default=False),
+    typer.Argument(
+        metavar="PROMPT",
+        help="What the agent is told; `-` reads it from stdin.",
+        show_default=False,
+    ),
 ]
 
 

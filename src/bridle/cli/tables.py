@@ -8,21 +8,41 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from .context import Context
 
+#: Columns that are never broken: what is in them is typed again.
+FIRM = frozenset(("name", "id", "state", "status", "session", "age", "cost", "turns"))
+#: Narrower than this nothing is cut.
+LEAST = 12
+GAP = 2
+
 #: Words, or words and rich's style for them.
 Cell: TypeAlias = str | tuple[str, str]
 
 
-def show_table(here: Context, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+class Fit(NamedTuple):
+    """How each row of a list gets on one line of a narrow terminal: columns that may be cut, and
+    those that go if that does not do, the first of them first."""
+
+    cut: tuple[str, ...] = ()
+    spare: tuple[str, ...] = ()
+
+
+def show_table(
+    here: Context,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    fit: Fit | None = None,
+) -> None:
     """Columns with two spaces between, as `docker ps` and `ps` have them."""
     if sys.stdout.isatty():
-        here.console.print(build_table(heads, rows))
+        here.console.print(build_table(heads, rows, fit, here.console.width))
         return
     texts = [[_line(cell) for cell in row] for row in rows]
     lines = [[head.upper() for head in heads], *texts]
@@ -32,18 +52,80 @@ def show_table(here: Context, heads: Sequence[str], rows: Sequence[Sequence[Cell
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
 
 
-def build_table(heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
+def build_table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    fit: Fit | None = None,
+    width: int = 80,
+) -> Table:
     """The same for a terminal, in colours."""
     from rich.table import Table
     from rich.text import Text
 
+    pairs = [[(cell, "") if isinstance(cell, str) else cell for cell in row] for row in rows]
+    columns = {
+        head: [(plain(row[at][0]), row[at][1]) for row in pairs] for at, head in enumerate(heads)
+    }
+    if fit is not None:
+        columns = _fitted(columns, fit, width)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for head in heads:
-        table.add_column(head.upper(), overflow="fold")
-    for row in rows:
-        cells = [(cell, "") if isinstance(cell, str) else cell for cell in row]
-        table.add_row(*(Text(plain(words), style) for words, style in cells))
+    for head in columns:
+        is_firm = fit is not None or head in FIRM
+        table.add_column(head.upper(), no_wrap=is_firm, overflow="ellipsis" if is_firm else "fold")
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*(Text(words, style) for words, style in row))
     return table
+
+
+Column: TypeAlias = list[tuple[str, str]]
+
+
+def _fitted(columns: dict[str, Column], fit: Fit, width: int) -> dict[str, Column]:
+    """The columns that have room, with what was cut for that. Each row is one line."""
+    whole = {
+        head: [(_on_a_line(words, head), style) for words, style in column]
+        for head, column in columns.items()
+    }
+    spare = [head for head in fit.spare if head in whole]
+    while True:
+        found = dict(whole)
+        over = _width_of(found) - width
+        # What a name is cut to must still tell it from others, so it is the last.
+        for head in (*fit.cut, *([] if spare else [next(iter(found))])):
+            if over > 0 and head in found:
+                wide = max(_wide(found, head) - over, LEAST)
+                over -= _wide(found, head) - wide
+                found[head] = [(_cut(words, wide, head), style) for words, style in found[head]]
+        if over <= 0 or not spare:
+            return found
+        del whole[spare.pop(0)]
+
+
+def _on_a_line(words: str, head: str) -> str:
+    line = " ".join(words.split())
+    home = str(Path.home())
+    is_below = head == "folder" and (line == home or line.startswith(f"{home}/"))
+    return f"~{line[len(home) :]}" if is_below and home != "/" else line
+
+
+def _cut(words: str, width: int, head: str) -> str:
+    """Of a path both ends tell something, of all else the beginning."""
+    if len(words) <= width:
+        return words
+    if head != "folder":
+        return f"{words[: width - 1]}…"
+    end = (width - 1) * 2 // 3
+    return f"{words[: width - 1 - end]}…{words[-end:]}"
+
+
+def _wide(columns: dict[str, Column], head: str) -> int:
+    from rich.cells import cell_len
+
+    return max(cell_len(words) for words in (head, *(words for words, _ in columns[head])))
+
+
+def _width_of(columns: dict[str, Column]) -> int:
+    return sum(_wide(columns, head) + GAP for head in columns)
 
 
 def plain(words: str) -> str:

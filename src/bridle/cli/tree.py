@@ -47,6 +47,9 @@ def examples(*lines: str) -> str:
     return "\n\n".join(["[bold]Examples[/bold]", *(f"  [cyan]{line}[/cyan]" for line in escaped)])
 
 
+_NO_BRACES = str.maketrans("", "", "{}")
+
+
 class _Quick:
     """What is not given stays so, without a validator: to load one takes longer than most commands
     do."""
@@ -56,7 +59,20 @@ class _Quick:
         for param in params:
             if not isinstance(param.process_value, partial):
                 param.process_value = partial(_processed, param, param.process_value)
+            if getattr(param, "is_flag", False):
+                param.metavar = ""  # a switch takes no value
         return params
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Names without braces, and none that are hidden."""
+        pieces: list[str] = super().collect_usage_pieces(ctx)  # type: ignore[misc]
+        hidden = [
+            piece
+            for param in self.get_params(ctx)
+            if getattr(param, "hidden", False)
+            for piece in param.get_usage_pieces(ctx)
+        ]
+        return [piece.translate(_NO_BRACES) for piece in pieces if piece not in hidden]
 
 
 def _processed(param: Any, process: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:

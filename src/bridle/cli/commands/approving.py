@@ -14,7 +14,7 @@ from ..completion import pending_approvals, session_names
 from ..context import Context
 from ..errors import CommandError, Misused
 from ..options import ApprovalIds, Json, Values
-from ..tables import age, plain, short, show_table
+from ..tables import Fit, age, plain, short, show_table
 from ..tree import DefaultGroup, register
 from .sessions import told_name
 
@@ -108,7 +108,7 @@ def _show_list(
         ]
         for one in found
     ]
-    show_table(here, heads, rows)
+    show_table(here, heads, rows, Fit(cut=("what",), spare=("age",)))
 
 
 def _asks_for(approval: Approval) -> str:

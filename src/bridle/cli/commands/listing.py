@@ -11,7 +11,7 @@ import typer
 from ..context import Context
 from ..errors import Misused, NoServer
 from ..options import Json, Values
-from ..tables import Cell, age, build_table, money, show_table
+from ..tables import Cell, Fit, age, build_table, money, show_table
 from ..tree import register
 from .starting import PANEL
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FILTERS = ("state", "label", "parent", "folder")
 HEADS = ("name", "id", "state", "folder", "turns", "cost", "age", "waiting")
+FIT = Fit(cut=("folder",), spare=("turns", "cost", "age", "folder"))
 STYLES = {
     "awaiting approval": "bold yellow",
     "running": "green",
@@ -82,7 +83,7 @@ def ps(
         for one in found:
             here.say(one.id)
     else:
-        show_table(here, HEADS, rows_of(found))
+        show_table(here, HEADS, rows_of(found), FIT)
 
 
 def is_live(session: SessionView) -> bool:
@@ -144,7 +145,8 @@ async def _watch(here: Context, where: dict[str, list[str]], *, shows_all: bool)
             async for _ in _changes(client):
                 found = await client.sessions.list(**where)
                 shown = [one for one in found if shows_all or is_live(one)]
-                live.update(build_table(HEADS, rows_of(shown)), refresh=True)
+                table = build_table(HEADS, rows_of(shown), FIT, here.console.width)
+                live.update(table, refresh=True)
 
 
 async def _changes(client: Client) -> AsyncIterator[SessionView | None]:

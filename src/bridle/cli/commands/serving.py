@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 PANEL = "The server"
 
 
+THEN = "Then `bridle start 'Make the tests pass'`, `bridle ps`, `bridle approvals`"
+
+
 def add_to(app: typer.Typer) -> None:
     register(
         app,
@@ -113,7 +116,7 @@ def _detach(here: Context, *, is_opened: bool) -> None:
     if here.is_json:
         here.give(told)
     else:
-        _say_where(here, told)
+        _say_where(here, told, THEN)
         here.say(f"It runs in the background, as process {told['pid']}; `bridle down` ends it.")
     _open(is_opened, told["login"])
 
@@ -130,9 +133,14 @@ def _check_none_is_up(here: Context) -> None:
 
 
 async def serving(
-    here: Context, *, is_opened: bool = False, on_ready: Callable[[Ready], None] = lambda _: None
+    here: Context,
+    *,
+    is_opened: bool = False,
+    on_ready: Callable[[Ready], None] = lambda _: None,
+    then: str = THEN,
 ) -> None:
-    """Serve until somebody says that it is enough, and say so. `on_ready` is told when it does."""
+    """Serve until somebody says that it is enough, and say so. `on_ready` is told when it does,
+    people how to go on: `then`."""
     from ...server.serving import serve
 
     _log_to_stderr()
@@ -144,7 +152,7 @@ async def serving(
         if here.is_json:
             here.give(told)
         else:
-            _say_where(here, told)
+            _say_where(here, told, then)
             here.say(_HOW_TO_END[here.settings.stop_agents])
         _open(is_opened, ready.login)
         on_ready(ready)
@@ -209,7 +217,7 @@ def told_of(settings: Settings, ready: Ready) -> dict[str, Any]:
     }
 
 
-def _say_where(here: Context, told: dict[str, Any]) -> None:
+def _say_where(here: Context, told: dict[str, Any], then: str) -> None:
     found = told["recovered"]
     here.say(f"Bridle {told['version']} looks after the agents of {told['home']}")
     if found["alive"] or found["ended"] or found["pending"]:
@@ -219,7 +227,8 @@ def _say_where(here: Context, told: dict[str, Any]) -> None:
         )
     here.say(f"Open {told['login']}")
     here.say("     (works once, for 10 minutes; `bridle url` makes another)")
-    here.say("Then `bridle start 'Make the tests pass'`, `bridle ps`, `bridle approvals`")
+    if then:
+        here.say(then)
 
 
 def _open(is_wanted: bool, address: str) -> None:

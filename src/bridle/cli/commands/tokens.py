@@ -23,8 +23,8 @@ def add_to(app: typer.Typer) -> None:
         token,
         None,
         new,
-        "bridle token new --name ci",
-        "bridle token new --role reader --name dashboard",
+        "bridle token new --name dashboard",
+        "bridle token new --role person --name ci",
         "bridle token new --role agent --session fixer --name fixer",
     )
     register(token, None, list_them, "bridle token list", name="list")
@@ -38,9 +38,9 @@ def new(
     role: Annotated[
         Literal["person", "reader", "agent"],
         typer.Option(
-            help="A person decides; a reader looks, without secrets; an agent sees itself."
+            help="A reader looks, without secrets; a person decides; an agent sees itself."
         ),
-    ] = "person",
+    ] = "reader",
     session: Annotated[
         str | None,
         typer.Option(help="The agent whose token it is.", autocompletion=session_names),

@@ -101,7 +101,7 @@ async def _serve(here: Context, folder: Path, *, is_opened: bool) -> None:
 
     playing = asyncio.ensure_future(play())
     try:
-        await serving(here, is_opened=is_opened, on_ready=ready.set_result)
+        await serving(here, is_opened=is_opened, on_ready=ready.set_result, then="")
     finally:
         playing.cancel()
         await asyncio.wait([playing])
