@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
 from bridle.approvals import Policies
-from bridle.errors import InvalidLaunch, NameTaken
+from bridle.errors import InvalidLaunch, NameTaken, UnknownSession
 from bridle.ids import new_uuid
-from bridle.supervisor import Forgotten, SessionRecord, Supervisor
+from bridle.supervisor import Forgotten, Limits, SessionRecord, Supervisor
 from bridle.views import stream
 
 from .homes import LIMIT, ME, TURN, Home, bodies
@@ -74,6 +75,62 @@ async def test_a_prompt_has_the_uuid_that_it_was_given(home: Home) -> None:
         told: list[stream.Prompted] = await bodies(supervisor, made.id, stream.PROMPTED)
         assert told[-1].uuid == given
         assert len(told) == 2
+
+
+async def test_a_prompt_is_told_once_however_often_it_is_sent_at_once(home: Home) -> None:
+    given = new_uuid()
+    async with home.open() as supervisor:
+        made = await home.start(supervisor, *TURN, *TURN, *TURN)
+        await supervisor.wait(made.id, lambda record: record.turns == 1, LIMIT)
+        sent = [supervisor.send(made.id, "again", uuid=given) for _ in range(3)]
+        assert await asyncio.gather(*sent) == [given] * 3
+        await supervisor.wait(made.id, lambda record: record.turns == 2, LIMIT)
+        told: list[stream.Prompted] = await bodies(supervisor, made.id, stream.PROMPTED)
+        assert [one.uuid for one in told[1:]] == [given]
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(turns=50)])
+async def test_a_uuid_that_was_used_before_keeps_no_later_prompt_waiting(
+    home: Home, limits: Limits
+) -> None:
+    given = new_uuid()
+    async with home.open() as supervisor:
+        made = await home.start(supervisor, *TURN * 4, limits=limits)
+        await supervisor.wait(made.id, lambda record: record.turns == 1, LIMIT)
+        await supervisor.send(made.id, "again", uuid=given)
+        await supervisor.wait(made.id, lambda record: record.turns == 2, LIMIT)
+        await supervisor.send(made.id, "again", uuid=given)
+        await supervisor.wait(made.id, lambda record: record.turns == 3, LIMIT)
+        await supervisor.send(made.id, "other")
+        record = await supervisor.wait(made.id, lambda record: record.turns == 4, LIMIT)
+        assert not record.waiting
+
+
+async def test_a_session_that_is_being_made_is_not_seen_and_has_its_name(home: Home) -> None:
+    given = new_uuid()
+    async with home.open() as supervisor, asyncio.timeout(LIMIT):
+        there = await home.start(supervisor, *TURN, start=False)
+        made = asyncio.ensure_future(home.start(supervisor, *TURN, start=False, id=given, name="b"))
+        while given not in supervisor._sessions:  # noqa: ASYNC110 - it is not told of yet
+            await asyncio.sleep(0)
+        assert [record.id for record in supervisor.list()] == [there.id]
+        with pytest.raises(UnknownSession):
+            supervisor.get("b")
+        with pytest.raises(UnknownSession):
+            await supervisor.delete(given)
+        with pytest.raises(NameTaken):
+            await home.start(supervisor, *TURN, start=False, name="b")
+        assert {record.is_created async for record in _first(supervisor, 2)} == {True}
+        assert (await made).id == given
+
+
+async def _first(supervisor: Supervisor, count: int) -> AsyncIterator[SessionRecord]:
+    async for news in supervisor.watch():
+        assert isinstance(news, SessionRecord)
+        yield news
+        count -= 1
+        if not count:
+            return
 
 
 async def test_a_watch_tells_of_what_was_deleted(home: Home) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from bridle.approvals import Approve, ApprovePlan, ForSession, Policies
-from bridle.errors import InvalidPolicy, UnknownSession
+from bridle.errors import InvalidPolicy, NotPossible, UnknownSession
 from bridle.policy import Policy
 from bridle.supervisor import SessionRecord, Supervisor
 from bridle.supervisor.policies import Named
 from bridle.testing import FakeCli
+from bridle.views import stream
 
-from .homes import ASKS, DONE, INIT, LIMIT, ME, PROMPT, TURN, Home, asked, until
+from .homes import ASKS, DONE, INIT, LIMIT, ME, PROMPT, TURN, WORKS, Home, asked, until
 
 ASKS_AGAIN: tuple[dict[str, Any], ...] = (
     PROMPT,
@@ -100,9 +101,10 @@ async def test_the_mode_that_was_chosen_before_holds_no_more(
 
 async def test_the_mode_that_was_chosen_after_it_holds_after_a_restart(home: Home) -> None:
     async with home.open(keep=True) as supervisor:
-        made = await home.start(supervisor, *PLAN, *ASKS_AGAIN)
-        plan = await asked(supervisor, made.id)
+        made = await home.start(supervisor, *PLAN, *ASKS_AGAIN, start=False)
         await supervisor.set_policy(made.id, Policy("ask", deny=["WebFetch"]), by=ME)
+        await supervisor.resume(made.id)
+        plan = await asked(supervisor, made.id)
         await supervisor.approvals.decide(plan.id, ApprovePlan("bypassPermissions"), by=ME)
         await idle(supervisor, made.id, 1)
     async with home.open() as supervisor:
@@ -138,13 +140,54 @@ async def test_a_session_that_does_not_run_is_under_it_when_it_does(home: Home) 
         assert behavior(cli, "q1") == "deny"
 
 
-async def test_what_is_set_while_it_is_being_started_holds(home: Home) -> None:
-    cli = home.cli(*ASKS)
+async def test_it_is_not_set_while_it_is_being_started(home: Home) -> None:
     async with home.open() as supervisor:
-        made = await home.start(supervisor, command=cli.command)
-        await supervisor.set_policy(made.id, "read-only", by=ME)
+        made = await home.start(supervisor, *TURN)
+        await until(supervisor, made.id, "starting")
+        with pytest.raises(NotPossible, match=r"^set policy: .* is starting; wait until"):
+            await supervisor.set_policy(made.id, "read-only", by=ME)
         await idle(supervisor, made.id, 1)
-        assert behavior(cli, "q1") == "deny"
+        assert supervisor.get(made.id).policy == made.policy
+
+
+async def test_it_is_not_set_in_a_turn_nor_while_an_approval_waits(home: Home) -> None:
+    async with home.open() as supervisor:
+        works = await home.start(supervisor, *WORKS)
+        await until(supervisor, works.id, "running")
+        asks = await home.start(supervisor, *ASKS)
+        approval = await asked(supervisor, asks.id)
+        for session in (works.id, asks.id):
+            with pytest.raises(NotPossible, match="interrupt it first, then try again"):
+                await supervisor.set_policy(session, "read-only", by=ME)
+        await supervisor.approvals.decide(approval.id, Approve(), by=ME)
+        await idle(supervisor, asks.id, 1)
+        await supervisor.set_policy(asks.id, "read-only", by=ME)
+
+
+async def test_it_is_not_set_in_a_turn_that_is_open_while_it_is_paused(home: Home) -> None:
+    async with home.open() as supervisor:
+        made = await home.start(supervisor, *ASKS)
+        await asked(supervisor, made.id)
+        charge = supervisor._sessions.get(made.id)
+        await charge.store(stream.PAUSED, stream.Paused(cause="disk", at=1.0))
+        await until(supervisor, made.id, "paused")
+        with pytest.raises(NotPossible, match="is paused; interrupt it first"):
+            await supervisor.set_policy(made.id, "read-only", by=ME)
+
+
+@pytest.mark.parametrize("passes", [0, 1, 2, 5, 10, 20, 40])
+async def test_a_session_that_is_deleted_meanwhile_stays_deleted(home: Home, passes: int) -> None:
+    async with home.open() as supervisor, asyncio.timeout(LIMIT):
+        made = await home.start(supervisor, *TURN, start=False)
+        setting = asyncio.ensure_future(supervisor.set_policy(made.id, "read-only", by=ME))
+        for _ in range(passes):
+            await asyncio.sleep(0)
+        await supervisor.delete(made.id)
+        with pytest.raises(UnknownSession):
+            await setting
+        assert made.id not in [info.name for info in await supervisor.journal.log.streams()]
+        other = await home.start(supervisor, *TURN, start=False)
+        await supervisor.set_policy(other.id, "read-only", by=ME)
 
 
 async def test_the_file_that_it_was_read_from_is_guarded_now_and_later(

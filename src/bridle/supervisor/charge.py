@@ -58,6 +58,9 @@ class Charge:
         self._work: asyncio.Task[None] | None = None
         #: There is an agent, or there will be none.
         self._is_made = asyncio.Event()
+        #: Uuids of prompts on their way to the log, and of those that were told: until the record
+        #: knows it.
+        self._taking: set[str] = set()
         self._sent: set[str] = set()
         self._sending: asyncio.Task[None] | None = None
         self._is_ready = False
@@ -65,6 +68,8 @@ class Charge:
         self.pausing: set[PauseCause] = set()
         #: Somebody has said that none is to be started; the log may not know yet.
         self.is_to_stop = False
+        #: One change of its policy at a time, and none while it is deleted.
+        self.changing = asyncio.Lock()
         #: Whether nobody looks after it any more.
         self.has_left = False
 
@@ -81,6 +86,13 @@ class Charge:
     def is_running(self) -> bool:
         """Whether its process lives, as far as is known."""
         return self.agent is not None and self.agent.process.exit is None
+
+    @property
+    def is_in_turn(self) -> bool:
+        """Whether it works, waits for an approval, or is about to."""
+        facts = self.record.facts
+        is_busy = facts.phase == "starting" or facts.is_turn_running or facts.pending > 0
+        return bool(self._sent) or self._work is not None or (facts.has_process and is_busy)
 
     def write(self, kind: str, body: msgspec.Struct) -> None:
         """Write an event down, and do not wait for it."""
@@ -246,6 +258,25 @@ class Charge:
         spool.remove()
 
     # --- telling
+
+    async def take(self, body: stream.Prompted) -> None:
+        """Have it told this, once it is written down. What it is to be told already, or is just
+        answering, is not taken twice."""
+        record = self.record
+        if body.uuid in record.unanswered or any(one.uuid == body.uuid for one in record.waiting):
+            return
+        if body.uuid in self._taking:
+            await self.pen.stored([])  # which is behind the first
+            return
+        self._taking.add(body.uuid)
+        await self.store(stream.PROMPTED, body)
+
+    def caught_up(self) -> None:
+        """Its record has grown: what that knows now need not be known beside it."""
+        if self._taking or self._sent:
+            waiting = {one.uuid for one in self.record.waiting}
+            self._taking -= waiting
+            self._sent &= waiting
 
     def deliver(self, *, one_by_one: bool) -> None:
         """Tell it the prompts that wait, if it can be told; or the next one, after its turn."""

@@ -79,9 +79,14 @@ class Sessions:
     def get(self, session: str) -> Charge:
         """By id or by name."""
         charge = self._charges.get(self._names.get(session, session))
-        if charge is None:
+        if charge is None or not charge.record.is_created:
             raise UnknownSession(session)
         return charge
+
+    def check_there(self, charge: Charge) -> None:
+        """It may have been deleted while somebody waited."""
+        if self._charges.get(charge.id) is not charge:
+            raise UnknownSession(charge.id)
 
     def check_name(self, name: str) -> None:
         """Neither a name nor an id of another one."""
@@ -174,10 +179,11 @@ class Sessions:
                 waiter.fail(UnknownSession(charge.id))
         for watcher in self._watchers:
             watcher.tell(charge.id)
-        await charge.leave()
-        log = self._means.journal.log
-        await log.delete(charge.id, (await log.info(charge.id)).last_seq)
-        await self._forget(charge.id)
+        async with charge.changing:  # what is being appended now is deleted, too
+            await charge.leave()
+            log = self._means.journal.log
+            await log.delete(charge.id, (await log.info(charge.id)).last_seq)
+            await self._forget(charge.id)
 
     async def _forget(self, session: str) -> None:
         """What is kept beside the stream. The record goes last: while it is there without a stream,
@@ -218,6 +224,7 @@ class Sessions:
         entries = [entry(event) for event in batch.stored]
         for one in entries:
             fold(charge.record, one)
+        charge.caught_up()
         if not entries:
             return
         is_changed = self._publish(charge)
@@ -245,7 +252,10 @@ class Sessions:
             while True:
                 for session in await watcher.changed():
                     charge = self._charges.get(session)
-                    yield copy(charge.record) if charge else Forgotten(session)
+                    if charge is None:
+                        yield Forgotten(session)
+                    elif charge.record.is_created:
+                        yield copy(charge.record)
                 if watcher.is_closed:
                     return
         finally:
@@ -253,6 +263,7 @@ class Sessions:
 
     async def wait(self, charge: Charge, until: Callable[[SessionRecord], bool]) -> SessionRecord:
         """Until the record is so."""
+        self.check_there(charge)
         if not until(charge.record):
             waiter = _Waiter(charge, until)
             self._waiters.append(waiter)

@@ -19,7 +19,16 @@ Phase: TypeAlias = Literal["none", "starting", "ready", "ended"]
 #: What came of the latest turn. `lost`: the process went away in the middle of it.
 Outcome: TypeAlias = Literal["none", "running", "complete", "failed", "cancelled", "lost"]
 Operation: TypeAlias = Literal[
-    "send", "interrupt", "stop", "start", "resume", "fork", "pause", "unpause", "delete"
+    "send",
+    "interrupt",
+    "stop",
+    "start",
+    "resume",
+    "fork",
+    "pause",
+    "unpause",
+    "set policy",
+    "delete",
 ]
 
 STATES: tuple[State, ...] = get_args(State)
@@ -179,6 +188,8 @@ ALLOWED: dict[Operation, frozenset[State]] = {
     "fork": ENDED | {"idle", "rate limited", "needs login", "paused"},
     "pause": _LIVE - {"stopping"},
     "unpause": frozenset({"paused"}),
+    # A turn is judged by one policy, from its beginning to its end.
+    "set policy": ENDED | {"queued", "idle", "rate limited", "needs login", "paused"},
     "delete": ENDED,
 }
 
@@ -191,6 +202,7 @@ _HINTS: dict[Operation, str] = {
     "fork": "wait until its turn is over, or interrupt it",
     "pause": "nothing runs that could be paused",
     "unpause": "it is not paused, so there is nothing to lift",
+    "set policy": "interrupt it first, then try again",
     "delete": "stop it first",
 }
 #: Where something else helps than elsewhere.
@@ -204,6 +216,8 @@ _SPECIAL_HINTS: dict[tuple[Operation, State], str] = {
     ("fork", "starting"): "wait until it has had a turn",
     ("fork", "stopping"): "wait until it has stopped",
     ("pause", "stopping"): "it will stop: resume it afterwards if it is to go on",
+    ("set policy", "starting"): "wait until it has had its turn, or stop it first",
+    ("set policy", "stopping"): "wait until it has stopped",
     ("delete", "stopping"): "wait until it has stopped",
 }
 
@@ -211,8 +225,12 @@ _SPECIAL_HINTS: dict[tuple[Operation, State], str] = {
 def check_possible(operation: Operation, state: State, session: str = "") -> None:
     """Raise `NotPossible`, which says what to do instead, unless this can be done now."""
     if state not in ALLOWED[operation]:
-        hint = _SPECIAL_HINTS.get((operation, state), _HINTS[operation])
-        raise NotPossible(operation, state, hint, session)
+        raise refused(operation, state, session)
+
+
+def refused(operation: Operation, state: State, session: str = "") -> NotPossible:
+    hint = _SPECIAL_HINTS.get((operation, state), _HINTS[operation])
+    return NotPossible(operation, state, hint, session)
 
 
 def possible_in(state: State) -> tuple[Operation, ...]:

@@ -17,7 +17,6 @@ from msgspec import Struct
 from ..approvals import Approvals, Person
 from ..errors import Asleep, JournalUnwritable, NotPossible
 from ..journal import Journal
-from ..process.stop import uncancelled
 from ..process.transport import Stopped
 from ..protocol.answers import Interrupted
 from ..session.session import Session
@@ -64,8 +63,6 @@ class Supervisor:
         self._fleet = Fleet(self._sessions, size, means.now, self._released, self._guards.has_room)
         self._pen = Pen(means.owners.of(stream.SUPERVISOR))
         self._births = Births(means, self._sessions, self._guards)
-        #: One change of a policy at a time: who waits for theirs must see it.
-        self._changing = asyncio.Lock()
         #: Whether nobody looks after the agents: then nothing is done, and nothing is written.
         self.is_asleep = False
         self.recovered = Recovered()
@@ -222,7 +219,7 @@ class Supervisor:
         body = prompted(prompt, self._means.now(), by, uuid)
         if charge.pen.is_stuck:
             raise JournalUnwritable("the prompt was not taken: the log can't be written just now")
-        await charge.store(stream.PROMPTED, body)
+        await charge.take(body)
         return body.uuid
 
     async def interrupt(self, session: str, *, timeout: float | None = None) -> Interrupted:
@@ -297,14 +294,11 @@ class Supervisor:
         await self._guards.set_limits(self._sessions.get(session), limits, by)
 
     async def set_policy(self, session: str, policy: PolicyGiven, *, by: Person) -> SessionRecord:
-        """Another policy from now on, whether it runs or not. What people had remembered stays; the
-        mode that somebody chose when they approved a plan does not."""
+        """Another policy from now on, whether it runs or not, but between its turns. What people
+        had remembered stays; the mode that somebody chose when they approved a plan does not."""
         self._check_awake()
         charge = self._sessions.get(session)
-        async with self._changing:
-            # Once it is written down it must be in force, whoever is still there to be told.
-            digest = await uncancelled(put_under(self._means, charge, policy, by))
-            return await self._sessions.wait(charge, lambda record: record.policy == digest)
+        return await put_under(self._means, self._sessions, charge, policy, by)
 
     async def delete(self, session: str) -> None:
         """Forget it, with all that was written down of it."""
@@ -327,7 +321,8 @@ class Supervisor:
 
     def list(self, where: Callable[[SessionRecord], bool] = lambda _: True) -> list[SessionRecord]:
         """The oldest first."""
-        found = [copy(charge.record) for charge in self._sessions if where(charge.record)]
+        there = [charge.record for charge in self._sessions if charge.record.is_created]
+        found = [copy(record) for record in there if where(record)]
         return sorted(found, key=lambda record: (record.created_at, record.id))
 
     def watch(self) -> AsyncIterator[SessionRecord | Forgotten]:
