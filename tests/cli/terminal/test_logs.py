@@ -85,6 +85,18 @@ async def test_what_comes_is_followed_until_somebody_has_seen_enough(
     assert process.returncode == 130
 
 
+async def test_of_a_session_that_has_ended_nothing_is_waited_for(served: Place) -> None:
+    await talked(served)
+    assert (await served.piped("stop", "fixer")).code == 0
+    for words in ((), ("--events",)):
+        followed = await served.piped("logs", "fixer", "--follow", *words)
+        assert followed.code == 0
+        assert "One." in followed.out
+    attached = await served.piped("attach", "fixer")
+    assert attached.code == 5
+    assert attached.err == "bridle: fixer is stopped; `bridle resume fixer`\n"
+
+
 async def test_following_needs_a_server(place: Place) -> None:
     followed = await place.piped("logs", "fixer", "-f")
     assert followed.code == 3

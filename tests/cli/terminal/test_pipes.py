@@ -27,20 +27,14 @@ async def test_it_prints_lines_without_escapes_and_says_what_came_of_it(place: P
         DONE,
     )
     run = await place.piped("run", "Edit it")
-    assert (run.code, run.err) == (0, "")
+    assert run.code == 0
+    # What is kept in a file is what the agent said and did.
+    assert run.err == (
+        "done · 1 turn · 12 s · $0.0421\n"
+        "go on with: bridle run --resume 00000000-0000-4000-8000-000000000000\n"
+    )
     assert run.out == (
-        "> Edit it\n"
-        "\n"
-        "● I will **edit** it.\n"
-        "\n"
-        "  1. now\n"
-        "\n"
-        "● Edit  a.py\n"
-        "    - x = 1\n"
-        "    + x = 2\n"
-        "\n"
-        "✓ done · 1 turn · 12 s · $0.0421\n"
-        "  go on with: bridle run --resume 00000000-0000-4000-8000-000000000000\n"
+        "● I will **edit** it.\n\n  1. now\n\n● Edit  a.py\n    - x = 1\n    + x = 2\n"
     )
 
 

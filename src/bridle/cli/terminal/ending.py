@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -65,4 +66,7 @@ def tell_end(end: RunEnd, sitting: Sitting, *, is_json: bool) -> None:
         return
     used = " · ".join([count(end.turns, "turn"), duration(end.seconds), money(end.cost_usd)])
     how = f"go on with: bridle run --resume {end.session_id}" if end.session_id else ""
-    sitting.view.say(f"{end.outcome} · {used}", _MARKS[end.outcome], how)
+    if sitting.outlet.isatty():
+        sitting.view.say(f"{end.outcome} · {used}", _MARKS[end.outcome], how)
+    else:  # in a file or a pipe is what the agent said, and no more
+        sys.stderr.write("\n".join([f"{end.outcome} · {used}", *([how] if how else []), ""]))

@@ -5,6 +5,7 @@ Owns what is put together for each: who is shown what, by whom it is asked, and 
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from ...approvals import Person
 from ...process.spec import LaunchSpec
 from ...session.folder import Survey, survey_of
 from ..context import Context
-from ..errors import OK, CommandError, Misused
+from ..errors import OK, CommandError, Misused, NotNow
 from ..people import person_here
 from .ending import tell_end
 from .local import Plan, open_agent
@@ -24,6 +25,7 @@ from .screen import nothing
 from .sitting import can_ask, sit_down
 
 if TYPE_CHECKING:
+    from ...server.shapes.sessions import SessionView
     from ...views.entries import TranscriptEntry
     from .logs import Wanted
 
@@ -40,6 +42,7 @@ async def run_here(
         me=me.name,
         is_asked_here=True,
         has_turn_ends=is_interactive,
+        has_prompts=os.isatty(1),
     )
     async with open_agent(plan, me) as agent, sit_down(look, is_json=here.is_json) as sitting:
         running = Running(agent, sitting, me, is_interactive=is_interactive)
@@ -118,6 +121,9 @@ async def attach_here(
 
     async with here.client() as client:
         view = await client.sessions.get(session)
+        if is_over(view):
+            name = view.name or view.id[:8]
+            raise NotNow(f"{name} is {view.state}", f"`bridle resume {name}`")
         # Who somebody is, the server says: by their token, or by their end of its socket.
         caller = await client.talk.ask("GET", "/me", _Caller)
         me = Person(caller.name, "terminal")
@@ -128,6 +134,11 @@ async def attach_here(
             code = await attached.go(tail)
             sitting.view.say(_left(view.name or view.id[:8], stops=stops))
     return code
+
+
+def is_over(session: SessionView) -> bool:
+    """It has ended, and stays so until somebody resumes it."""
+    return "delete" in session.operations
 
 
 def _left(name: str, *, stops: bool) -> str:
@@ -145,6 +156,8 @@ async def show_logs(
 
     async with here.client(offline=not wanted.is_followed) as client:
         view = await client.sessions.get(session)
+        if is_over(view):  # nothing comes any more
+            wanted = replace(wanted, is_followed=False)
         look = Look(folder=view.folder, is_verbose=is_verbose)
         async with sit_down(look, is_json=here.is_json, has_keys=False) as sitting:
             sitting.screen.region = nothing  # a log is what has happened

@@ -33,6 +33,8 @@ class Look(Struct, frozen=True, kw_only=True):
     is_asked_here: bool = False
     #: Whether it is said of each turn how it ended.
     has_turn_ends: bool = True
+    #: Whether what was said to the agent is shown: whoever keeps its answer in a file has said it.
+    has_prompts: bool = True
 
 
 def shown(entry: e.TranscriptEntry, look: Look) -> list[Block]:
@@ -45,7 +47,9 @@ def shown(entry: e.TranscriptEntry, look: Look) -> list[Block]:
 # --- what is said
 
 
-def _prompt(entry: e.Prompt, _: Look) -> list[Block]:
+def _prompt(entry: e.Prompt, look: Look) -> list[Block]:
+    if not look.has_prompts:
+        return []
     text, more = first_lines(seen(entry.text.text), MOST_PROMPT)
     found = [line((one, "bold")) for one in text or [""]]
     found += [line((f"[{on_one_line(one.media_type, 60)}]", "dim")) for one in entry.pictures]
