@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridle.errors import InvalidRule
+from bridle.errors import InvalidPolicy, InvalidRule
 from bridle.policy import Call, InForce, Policy
 from bridle.policy.rules import parse_rule
 
@@ -141,6 +141,19 @@ def test_another_policy_keeps_what_takes_rights_away_and_guards_its_own_files() 
     assert told(force.judge(bash("rm x"))) == "deny"
     assert [rule.text for rule in force.policy.rules] == ["Bash(rm:*)"]
     assert force.ground.guarded == ("/etc/team.toml",)
+
+
+def test_a_policy_that_can_not_be_put_on_its_ground_changes_nothing() -> None:
+    broken = Policy("autonomous", files=["/etc/team.toml"])
+    broken.rules = ("no rule",)  # type: ignore[assignment]
+    force = InForce(Policy("ask", files=["/etc/ask.toml"]), GROUND)
+    before = force.policy, force.base, force.ground
+    with pytest.raises(InvalidPolicy):
+        force.apply(broken)
+    with pytest.raises(InvalidPolicy):
+        force.add_rules(broken.rules)
+    assert (force.policy, force.base, force.ground) == before
+    assert told(force.judge(bash("rm x"))) == "ask"
 
 
 def test_a_mode_that_was_chosen_under_another_policy_is_not_gone_on_with() -> None:

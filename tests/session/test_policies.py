@@ -11,6 +11,7 @@ import bridle
 from bridle.errors import InvalidLaunch, InvalidPolicy
 from bridle.policy import Allowed, Asked, Call, Denied
 from bridle.process.arguments import can_bypass, with_hooks_on
+from bridle.session.folder import MAX_SETTINGS
 from bridle.session.ground import ground_of
 
 
@@ -174,3 +175,19 @@ def test_what_is_no_path_is_resolved_to_itself(tmp_path: Path) -> None:
     resolve = ground_of(tmp_path).resolve
     for path in (f"{tmp_path}/a\0b", "/elsewhere/a\0b", f"{tmp_path}/./\0"):
         assert resolve(path) == path
+
+
+def test_what_is_no_file_of_a_bounded_size_is_no_policy_and_keeps_nobody_waiting(
+    tmp_path: Path,
+) -> None:
+    pipe, large = tmp_path / "pipe.toml", tmp_path / "large.toml"
+    os.mkfifo(pipe)
+    large.write_text("#" * (MAX_SETTINGS + 1))
+    (tmp_path / "folder.json").mkdir()
+    outer = tmp_path / "outer.toml"
+    for name in ("pipe.toml", "large.toml", "folder.json"):
+        with pytest.raises(InvalidPolicy, match="it can't be read"):
+            bridle.load_policy(tmp_path / name)
+        outer.write_text(f'include = ["{name}"]')
+        with pytest.raises(InvalidPolicy, match=f"can't read .*{name}"):
+            bridle.load_policy(outer)

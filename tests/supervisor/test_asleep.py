@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from bridle.approvals import Reject
+from bridle.approvals import Approve, ForSession, Outcome, Reject
 from bridle.errors import Asleep
 from bridle.supervisor import Limits, Supervisor, open_supervisor
 
@@ -56,6 +56,30 @@ async def test_an_approval_that_came_due_is_left_pending(home: Home) -> None:
         assert (await supervisor.approvals.get(approval.id)).status == "pending"
     async with home.open() as supervisor:
         assert (await supervisor.approvals.get(approval.id)).status == "timed_out"
+
+
+async def test_a_rule_of_a_session_stays_and_nothing_becomes_of_an_approval(home: Home) -> None:
+    async with home.open() as supervisor:
+        made = await home.start(supervisor, *ASKS, *ASKS)
+        approval = await asked(supervisor, made.id)
+        choice = Approve(remember=ForSession("Bash(rm x)"))
+        await supervisor.approvals.decide(approval.id, choice, by=ME)
+        await until(supervisor, made.id, "idle")
+    async with open_supervisor(home.folder, is_asleep=True) as supervisor:
+        before, approvals = await _events(supervisor), supervisor.approvals
+        [rule] = await approvals.remembered.of_session(made.id)
+        with pytest.raises(Asleep):
+            await approvals.remembered.remove_of_session(made.id, rule.id, ME)
+        with pytest.raises(Asleep):
+            await approvals.forget(made.id)
+        approvals.withdraw(approval.id)
+        approvals.delivered(approval.id)
+        approvals.outcome(approval.id, Outcome("withdrawn", 1.0))
+        approvals.passed(made.id, 1)
+        found = await approvals.get(approval.id)
+    async with open_supervisor(home.folder, is_asleep=True) as supervisor:
+        assert await _events(supervisor) == before
+        assert await supervisor.approvals.get(approval.id) == found
 
 
 DOINGS: list[Callable[[Supervisor], Awaitable[object]]] = [

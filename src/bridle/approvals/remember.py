@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..errors import WrongRevision
+from ..errors import Asleep, WrongRevision
 from ..journal import Durability, Event, Journal, NewEvent, Projection
 from ..journal.owner import Owners
 from .errors import UnknownRule
@@ -122,6 +122,8 @@ class Remembered:
         self._listeners: WeakSet[Listener] = WeakSet()
         #: In force, and not kept yet.
         self._fresh: dict[str, RememberedRule] = {}
+        #: Whether a session's stream is not to be written to: nobody looks after it.
+        self.is_asleep = False
 
     def tell(self, session: str, folder: str, apply: ApplyRule) -> Listener:
         """From now on `apply` is called for rules that cover the session or its folder, as long as
@@ -162,6 +164,8 @@ class Remembered:
 
     async def remove_of_session(self, session: str, rule_id: str, by: Person) -> RememberedRule:
         """No longer have a rule of the session's."""
+        if self.is_asleep:
+            raise Asleep
         only_a_person(by, f"whether rule {rule_id} is forgotten")
         rule = (await self._sessions.get(session)).state.get(rule_id)
         if rule is None:

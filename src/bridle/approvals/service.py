@@ -101,7 +101,7 @@ class Approvals:
 
     async def look(self) -> None:
         """Find what is not finished, and let it be."""
-        self._is_asleep = True
+        self._is_asleep = self.remembered.is_asleep = True
         for approval in await self._shelf.load():
             self._register.found(approval)
 
@@ -255,7 +255,7 @@ class Approvals:
 
     def withdraw(self, approval_id: str, cause: Cause = "withdrawn", words: str = "") -> None:
         """The agent no longer asks. Logged at once; a decision that is there has no effect."""
-        if self._is_closed:
+        if not self._is_writing:
             return
         pending = self._register.pending.get(approval_id)
         if pending:
@@ -265,12 +265,12 @@ class Approvals:
 
     def delivered(self, approval_id: str) -> None:
         """The answer was written to the agent."""
-        if not self._is_closed:
+        if self._is_writing:
             self._register.note(Delivered(approval_id, self.clock.now()))
 
     def outcome(self, approval_id: str, outcome: Outcome) -> None:
         """What became of it."""
-        if not self._is_closed:
+        if self._is_writing:
             self._register.note(OutcomeSeen(approval_id, outcome))
 
     def store(self, session: str, events: Sequence[NewEvent]) -> asyncio.Future[None]:
@@ -281,11 +281,13 @@ class Approvals:
     def passed(self, session: str, seq: int) -> None:
         """All of the session's events up to this one were seen: the next start need not read them
         again."""
-        if not self._is_closed:
+        if self._is_writing:
             self._shelf.passed(session, seq)
 
     async def forget(self, session: str) -> None:
         """Of a session whose stream was deleted."""
+        if self._is_asleep:
+            raise Asleep
         await self._shelf.forget(session)
 
     # --- looking
@@ -341,6 +343,10 @@ class Approvals:
         if whole.is_cut:
             raise ApprovalError(f"approval {approval.id} is decided, and the log has lost how")
         return whole
+
+    @property
+    def _is_writing(self) -> bool:
+        return not self._is_closed and not self._is_asleep
 
     def _check_open(self) -> None:
         if self._is_asleep:

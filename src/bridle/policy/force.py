@@ -72,31 +72,31 @@ class InForce:
     def add_rules(self, rules: Iterable[Rule]) -> None:
         """Have these, too. Those that take rights away stay under another policy."""
         rules = tuple(rules)
-        self._added += tuple(rule for rule in rules if rule.behavior != "allow")
         self._put(self._policy.with_rules(*rules))
+        self._added += tuple(rule for rule in rules if rule.behavior != "allow")
 
     def add_folders(self, folders: Iterable[str]) -> None:
         """The agent may work in these, too."""
         also = (*self._ground.also, *folders)
-        self._ground = msgspec.structs.replace(self._ground, also=also)
-        self._put(self._policy)
+        self._put(self._policy, msgspec.structs.replace(self._ground, also=also))
 
     def go_on(self, preset: Preset, folders: Iterable[str], under: str) -> None:
         """As it was before a restart: what people have chosen since its start still holds, if that
         was `under` the policy with this digest. (Who does not know says ""; so it was once.)"""
-        self._ground = msgspec.structs.replace(self._ground, also=tuple(folders))
+        ground = msgspec.structs.replace(self._ground, also=tuple(folders))
         is_same = under in ("", self._base.digest)
-        self._put(self._policy.with_preset(preset) if is_same else self._policy)
+        self._put(self._policy.with_preset(preset) if is_same else self._policy, ground)
 
     def apply(self, policy: Policy) -> None:
         """Another policy, from now on; its files are guarded. What was remembered is kept, and what
         was added to take rights away; the mode that was chosen is not."""
         rules = self._policy.rules
         remembered = [rule for rule in rules if rule.source.startswith(REMEMBERED)]
-        self._ground = msgspec.structs.replace(self._ground, guarded=policy.files)
-        self._put(policy.with_rules(*self._added, *remembered))
+        ground = msgspec.structs.replace(self._ground, guarded=policy.files)
+        self._put(policy.with_rules(*self._added, *remembered), ground)
         self._base = policy
 
-    def _put(self, policy: Policy) -> None:
-        self._judge = policy.on(self._ground)  # first: what fails changes nothing
-        self._policy = policy
+    def _put(self, policy: Policy, ground: Ground | None = None) -> None:
+        ground = ground or self._ground
+        self._judge = policy.on(ground)  # first: what fails changes nothing
+        self._policy, self._ground = policy, ground

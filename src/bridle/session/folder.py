@@ -188,7 +188,7 @@ def _servers(file: Path) -> list[str]:
 
 def _json(file: Path) -> Any:
     try:
-        return msgspec.json.decode(_bytes(file, MAX_SETTINGS))
+        return msgspec.json.decode(bytes_of(file))
     except (OSError, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
 
@@ -218,7 +218,8 @@ def _check_is_file(file: Path, found: os.stat_result) -> None:
         raise _NotToRead(errno.EINVAL, "no file", str(file))
 
 
-def _bytes(file: Path, most: int) -> bytes:
+def bytes_of(file: Path, most: int = MAX_SETTINGS) -> bytes:
+    """All of a file, without waiting for anybody; OSError if it is none, or larger."""
     with _opened(file) as opened:
         found = opened.read(most + 1)
     if len(found) > most:
@@ -227,12 +228,12 @@ def _bytes(file: Path, most: int) -> bytes:
 
 
 def _text(file: Path) -> str:
-    return _bytes(file, MAX_SETTINGS).decode()
+    return bytes_of(file).decode()
 
 
 def _hash(file: Path) -> str:
     try:
-        return hashlib.sha256(_bytes(file, MAX_SIZE)).hexdigest()
+        return hashlib.sha256(bytes_of(file, MAX_SIZE)).hexdigest()
     except _NotToRead:
         raise
     except OSError as error:

@@ -13,6 +13,7 @@ from ..policy.policy import Policy
 from ..policy.presets import NAMES
 from ..policy.rules import Rule, parse_rule
 from ..process.spec import LaunchSpec
+from .folder import bytes_of
 from .ground import ground_of
 
 
@@ -28,12 +29,16 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
     settings files (JSON). It is read now, and not again."""
     file = Path(path).absolute()
     try:
-        text = file.read_text("utf-8-sig")
+        text = _text(str(file))
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidPolicy(str(path), None, f"it can't be read: {error}") from error
     if file.suffix == ".json":
         return Policy(rules=parse_settings(text, str(file)), files=[str(file)])
-    return parse_policy(text, str(file), lambda included: Path(included).read_text("utf-8-sig"))
+    return parse_policy(text, str(file), _text)
+
+
+def _text(file: str) -> str:
+    return bytes_of(Path(file)).decode("utf-8-sig")
 
 
 def in_force(given: str | os.PathLike[str] | Policy, spec: LaunchSpec) -> InForce:
