@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,7 +11,10 @@ import pytest
 from bridle.approvals import Policies
 from bridle.errors import InvalidLaunch, NameTaken, UnknownSession
 from bridle.ids import new_uuid
-from bridle.supervisor import Forgotten, Limits, SessionRecord, Supervisor
+from bridle.policy import Policy
+from bridle.process.spec import LaunchSpec
+from bridle.supervisor import Forgotten, Limits, SessionRecord, Supervisor, births
+from bridle.supervisor.policies import PolicyGiven, policy_of
 from bridle.views import stream
 
 from .homes import LIMIT, ME, TURN, Home, bodies
@@ -104,6 +108,40 @@ async def test_a_uuid_that_was_used_before_keeps_no_later_prompt_waiting(
         await supervisor.send(made.id, "other")
         record = await supervisor.wait(made.id, lambda record: record.turns == 4, LIMIT)
         assert not record.waiting
+
+
+async def test_a_session_that_can_not_be_made_leaves_nothing_behind(home: Home) -> None:
+    async with home.open() as supervisor:
+        with pytest.raises(InvalidLaunch, match="256 KB"):
+            await home.start(supervisor, *TURN, labels={"a": "x" * 300_000}, env={"A": "hidden"})
+        streams = {info.name for info in await supervisor.journal.log.streams()}
+        assert streams <= {stream.SUPERVISOR}
+        assert supervisor._means.secrets == {}
+
+
+async def test_a_policy_that_is_slow_to_read_keeps_no_other_birth_waiting(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_read, is_slow = threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(given: PolicyGiven, spec: LaunchSpec) -> Policy:
+        if given == "plan":
+            loop.call_soon_threadsafe(is_slow.set)
+            is_read.wait(LIMIT)
+        return policy_of(given, spec)
+
+    monkeypatch.setattr(births, "policy_of", slow)
+    async with home.open() as supervisor, asyncio.timeout(LIMIT):
+        late = asyncio.ensure_future(
+            home.start(supervisor, *TURN, start=False, policy="plan", name="a")
+        )
+        await is_slow.wait()
+        await home.start(supervisor, *TURN, start=False, name="a")
+        is_read.set()
+        with pytest.raises(NameTaken):  # it is looked again whether it may be born
+            await late
+        assert [record.name for record in supervisor.list()] == ["a"]
 
 
 async def test_a_session_that_is_being_made_is_not_seen_and_has_its_name(home: Home) -> None:

@@ -11,7 +11,7 @@ import pytest
 from bridle.approvals import Approve, ApprovePlan, ForSession, Policies
 from bridle.errors import InvalidPolicy, NotPossible, UnknownSession
 from bridle.policy import Policy
-from bridle.supervisor import SessionRecord, Supervisor
+from bridle.supervisor import SessionRecord, Supervisor, making
 from bridle.supervisor.policies import Named
 from bridle.testing import FakeCli
 from bridle.views import stream
@@ -224,6 +224,32 @@ async def test_what_the_folder_denies_holds_under_every_policy(home: Home) -> No
         await supervisor.send(made.id, "go on")
         await idle(supervisor, made.id, 2)
         assert behavior(cli, "q2") == "deny"
+
+
+async def test_one_that_is_read_while_another_is_set_is_kept_with_its_own_files(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = tmp_path / "a.toml", tmp_path / "b.toml"
+    for file, preset in zip(files, ("ask", "read-only"), strict=True):
+        file.write_text(f'preset = "{preset}"\n')
+    is_set, is_read, text = asyncio.Event(), asyncio.Event(), Policies.text
+
+    async def slow(policies: Policies, digest: str) -> str:
+        is_read.set()
+        await is_set.wait()
+        return await text(policies, digest)
+
+    async with home.open() as supervisor, asyncio.timeout(LIMIT):
+        made = await home.start(supervisor, *TURN, start=False, policy=files[0])
+        means, charge = supervisor._means, supervisor._sessions.get(made.id)
+        monkeypatch.setattr(Policies, "text", slow)
+        reading = asyncio.ensure_future(making._policy(means, charge.record))
+        await is_read.wait()
+        await supervisor.set_policy(made.id, files[1], by=ME)
+        is_set.set()
+        policy = await reading
+        assert (policy.digest, policy.files) == (made.policy, made.guarded)
+        assert all(key == (one.digest, one.files) for key, one in means.policies.items())
 
 
 async def test_one_that_can_not_be_read_changes_nothing(home: Home) -> None:

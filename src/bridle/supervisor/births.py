@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from ..approvals import Person
 from ..approvals.policies import Policies
 from ..errors import InvalidLaunch, NotPossible
 from ..ids import new_uuid
+from ..journal import NewEvent
 from ..journal.events import MAX_BODY
 from ..process.spec import LaunchSpec
 from ..session.policies import homes_of
@@ -34,7 +35,7 @@ from .notes import note
 from .policies import PolicyGiven, policy_of, source_of
 from .prompts import Said, checked_uuid, prompted
 from .record import SessionRecord
-from .sessions import Sessions
+from .sessions import Sessions, copy
 
 
 class Wish(Struct, frozen=True, kw_only=True):
@@ -61,25 +62,41 @@ class Births:
         self._means = means
         self._sessions = sessions
         self._guards = guards
+        self._policies = Policies(means.journal, means.owners, means.now)
         self._lock = asyncio.Lock()
 
     async def create(self, wish: Wish, by: Person) -> SessionRecord:
+        folder, launch = _folder(wish.cwd), stored_spec(wish.launch)
+        env = resolve(sources(wish.env), secrets(wish.env), self._means.environ)
+        spec = LaunchSpec(cwd=folder, env=env, **launch)
+        self._check_birth(wish)
+        # Files are read before it is anybody's turn: who is slow keeps no other birth waiting.
+        policy = await asyncio.to_thread(policy_of, wish.policy, spec)
         async with self._lock:
-            session = self._check(wish.id, wish.name)
-            above = self._sessions.get(wish.parent) if wish.parent else None
-            self._guards.check_birth(above, wish.limits)
-            facts = await self._settled(session, wish, by)
-            created = replace(
-                facts,
+            session, above = self._check_birth(wish)
+            created = Created(
+                id=session,
                 name=wish.name,
+                folder=folder,
+                at=self._means.now(),
                 labels=dict(wish.labels),
+                spec=launch,
+                env=sources(wish.env),
+                policy=policy.digest,
+                guarded=policy.files,
+                homes=self._homes(spec),
                 parent=above.id if above else None,
                 lineage=lineage_below(above.id if above else None, self._guards.family),
                 limits=wish.limits,
                 orphans=wish.orphans,
+                by=by.name,
             )
             queued = stream.Queued(at=self._means.now()) if wish.start else None
-            return await self._born(created, wish.prompt, queued)
+            events = self._events(created, wish.prompt, queued)
+            await self._apply(created, policy.text, source_of(wish.policy), by)
+            self._means.secrets[session] = secrets(wish.env)
+            self._means.secret_values.hold(session, hidden(created.env, env))
+            return await self._born(created, events)
 
     async def fork(
         self, charge: Charge, by: Person, prompt: Said | None, name: str, given: str | None
@@ -87,15 +104,26 @@ class Births:
         """One that goes on from what this one has said."""
         async with self._lock:
             session = self._check(given, name)
-            was = charge.record
+            was = copy(charge.record)
             if was.claude_session_id is None:
                 raise NotPossible("fork", was.state, "nothing was said in it yet", was.id)
             above = self._sessions.get(was.parent) if was.parent else None
             self._guards.check_birth(above, was.limits)
-            created = replace(await self._forked(session, was, by), name=name)
+            created = self._forked(session, was, name, by)
             resume = was.claude_session_id
             queued = stream.Queued(at=self._means.now(), resume=resume, fork=True)
-            return await self._born(created, prompt, queued)
+            events = self._events(created, prompt, queued)
+            text = await self._policies.text(was.policy)
+            await self._apply(created, text, f"that of session {was.id}", by)
+            self._means.secrets[session] = dict(self._means.secrets.get(was.id, {}))
+            return await self._born(created, events)
+
+    def _check_birth(self, wish: Wish) -> tuple[str, Charge | None]:
+        """Its id, and its parent."""
+        session = self._check(wish.id, wish.name)
+        above = self._sessions.get(wish.parent) if wish.parent else None
+        self._guards.check_birth(above, wish.limits)
+        return session, above
 
     def _check(self, given: str | None, name: str) -> str:
         """The id of a session that is to be born."""
@@ -105,51 +133,22 @@ class Births:
         self._sessions.check_name(checked_uuid(given))
         return given
 
-    async def _settled(self, session: str, wish: Wish, by: Person) -> Created:
-        """Its facts, with its policy pinned."""
-        means = self._means
-        folder = _folder(wish.cwd)
-        launch = stored_spec(wish.launch)
-        given = secrets(wish.env)
-        env = resolve(sources(wish.env), given, means.environ)
-        spec = LaunchSpec(cwd=folder, env=env, **launch)
-        policy = await asyncio.to_thread(policy_of, wish.policy, spec)
-        policies = Policies(means.journal, means.owners, means.now)
-        source = source_of(wish.policy)
-        await policies.apply(session, policy.text, source=source, by=by, files=policy.files)
-        means.secrets[session] = given
-        means.secret_values.hold(session, hidden(sources(wish.env), env))
-        inherited = means.environ if spec.inherit_env else {}
-        homes = homes_of(replace(spec, env={**inherited, **env}, inherit_env=False))
-        return Created(
-            id=session,
-            name="",
-            folder=folder,
-            at=means.now(),
-            spec=launch,
-            env=sources(wish.env),
-            policy=policy.digest,
-            guarded=policy.files,
-            homes={
-                "home": homes["home"],
-                "claude_home": homes["claude_home"],
-                "bridle_home": str(means.home),
-            },
-            by=by.name,
-        )
+    def _homes(self, spec: LaunchSpec) -> dict[str, str]:
+        inherited = self._means.environ if spec.inherit_env else {}
+        homes = homes_of(replace(spec, env={**inherited, **spec.env}, inherit_env=False))
+        return {
+            "home": homes["home"],
+            "claude_home": homes["claude_home"],
+            "bridle_home": str(self._means.home),
+        }
 
-    async def _forked(self, session: str, was: SessionRecord, by: Person) -> Created:
-        """The same for a session that begins where another one is."""
-        means = self._means
-        policies = Policies(means.journal, means.owners, means.now)
-        text, source = await policies.text(was.policy), f"that of session {was.id}"
-        await policies.apply(session, text, source=source, by=by, files=was.guarded)
-        means.secrets[session] = dict(means.secrets.get(was.id, {}))
+    def _forked(self, session: str, was: SessionRecord, name: str, by: Person) -> Created:
+        """The facts of one that begins where another one is."""
         return Created(
             id=session,
-            name="",
+            name=name,
             folder=was.folder,
-            at=means.now(),
+            at=self._means.now(),
             labels=was.labels,
             spec=was.spec,
             env=was.env,
@@ -164,9 +163,10 @@ class Births:
             forked_from=was.id,
         )
 
-    async def _born(
+    def _events(
         self, created: Created, prompt: Said | None, queued: stream.Queued | None
-    ) -> SessionRecord:
+    ) -> list[NewEvent]:
+        """Its first, made before anything is stored: what can't be is half a session otherwise."""
         events = [note(stream.CREATED, created)]
         if len(events[0].body) > MAX_BODY:
             raise InvalidLaunch("labels and options of a session may have 256 KB in all")
@@ -175,6 +175,13 @@ class Births:
             events.append(note(stream.PROMPTED, told))
         if queued:
             events.append(note(stream.QUEUED, queued))
+        return events
+
+    async def _apply(self, created: Created, text: str, source: str, by: Person) -> None:
+        """Pin its policy."""
+        await self._policies.apply(created.id, text, source=source, by=by, files=created.guarded)
+
+    async def _born(self, created: Created, events: Sequence[NewEvent]) -> SessionRecord:
         charge = self._sessions.add(SessionRecord(id=created.id, name=created.name))
         await charge.pen.stored(events)
         last = charge.pen.last_seq

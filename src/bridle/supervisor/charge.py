@@ -142,6 +142,8 @@ class Charge:
             await self.store(stream.INTENDED, intended)
             await self._not_started(launch, error)
             return
+        if self.is_to_stop:
+            return  # the log has that already: an intent behind it would undo it
         await self._stored_intent(intended)
         try:
             made = await make_new(self._means, record, launch, found)

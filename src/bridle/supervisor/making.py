@@ -99,11 +99,11 @@ def _rules(record: SessionRecord) -> list[Rule]:
 
 async def _policy(means: Means, record: SessionRecord) -> Policy:
     """Many sessions are under the same one."""
-    key = (record.policy, record.guarded)
+    key = digest, guarded = record.policy, record.guarded  # the record may change meanwhile
     if key not in means.policies:
         policies = Policies(means.journal, means.owners, means.now)
-        text = await policies.text(record.policy)
-        means.policies[key] = Policy.read(text, record.guarded)
+        text = await policies.text(digest)
+        means.policies[key] = Policy.read(text, guarded)
     return means.policies[key]
 
 
@@ -113,7 +113,7 @@ async def _gate(means: Means, record: SessionRecord, launch: str) -> tuple[Gate,
         record.folder,
         also=tuple(map(str, record.spec.get("add_dirs", ()))),
         addresses=means.addresses,
-        guarded=record.guarded,
+        guarded=policy.files,
         **record.homes,
     )
     force = InForce(policy, ground)
