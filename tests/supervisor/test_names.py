@@ -144,7 +144,9 @@ async def test_a_policy_that_is_slow_to_read_keeps_no_other_birth_waiting(
         assert [record.name for record in supervisor.list()] == ["a"]
 
 
-async def test_a_session_that_is_being_made_is_not_seen_and_has_its_name(home: Home) -> None:
+async def test_a_session_that_is_being_made_is_not_seen_and_has_its_name(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
     given = new_uuid()
     async with home.open() as supervisor, asyncio.timeout(LIMIT):
         there = await home.start(supervisor, *TURN, start=False)
@@ -160,6 +162,7 @@ async def test_a_session_that_is_being_made_is_not_seen_and_has_its_name(home: H
             await home.start(supervisor, *TURN, start=False, name="b")
         assert {record.is_created async for record in _first(supervisor, 2)} == {True}
         assert (await made).id == given
+        assert caplog.messages == []
 
 
 async def _first(supervisor: Supervisor, count: int) -> AsyncIterator[SessionRecord]:

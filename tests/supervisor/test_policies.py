@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +184,7 @@ async def test_a_session_that_is_deleted_meanwhile_stays_deleted(home: Home, pas
         for _ in range(passes):
             await asyncio.sleep(0)
         await supervisor.delete(made.id)
-        with pytest.raises(UnknownSession):
+        with contextlib.suppress(UnknownSession):  # unless it was set before that
             await setting
         assert made.id not in [info.name for info in await supervisor.journal.log.streams()]
         other = await home.start(supervisor, *TURN, start=False)

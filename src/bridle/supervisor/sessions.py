@@ -225,8 +225,8 @@ class Sessions:
         for one in entries:
             fold(charge.record, one)
         charge.caught_up()
-        if not entries:
-            return
+        if not entries or not charge.record.is_created:
+            return  # nobody is to know of it yet
         is_changed = self._publish(charge)
         if is_changed or charge.record.seq - self._kept[charge.id] >= KEEP_EVERY:
             self._keep(charge)
