@@ -335,14 +335,14 @@ KINDS_OF_DOCUMENT: dict[str, Callable[[str, int], str]] = {
 }
 
 
-#: What is over so soon says nothing about the shape.
-AT_ONCE = 0.03
+#: What is over so soon says nothing of how it grows.
+AT_ONCE = 0.06
 
 
 def seconds_for(encoded: bytes) -> float:
     """Of the processor, the best of three: others are at work too."""
     took: list[float] = []
-    while len(took) < 3 and min(took, default=1.0) > AT_ONCE:
+    while len(took) < 3:
         start = time.process_time()
         REDACTOR.bytes(encoded)
         took.append(time.process_time() - start)
@@ -351,11 +351,10 @@ def seconds_for(encoded: bytes) -> float:
 
 @pytest.mark.parametrize("kind", KINDS_OF_DOCUMENT)
 @pytest.mark.parametrize("half", HALVES)
-def test_no_text_takes_long_and_twice_as_much_takes_no_more_than_twice(
-    half: str, kind: str
-) -> None:
+def test_no_text_takes_longer_than_its_length(half: str, kind: str) -> None:
     document = KINDS_OF_DOCUMENT[kind]
-    small, large = (document(half, size * 1024).encode() for size in (128, 256))
+    small, large = (document(half, size * 1024).encode() for size in (32, 256))
     took = seconds_for(large)
-    assert took < 0.25
-    assert took < max(AT_ONCE, 3 * seconds_for(small))
+    assert took < 0.5
+    # Eight times as much: by its square it would take 64 times as long.
+    assert took < max(AT_ONCE, 24 * seconds_for(small))
