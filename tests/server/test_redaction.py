@@ -336,7 +336,7 @@ KINDS_OF_DOCUMENT: dict[str, Callable[[str, int], str]] = {
 
 
 #: What is over so soon says nothing of how it grows.
-AT_ONCE = 0.06
+AT_ONCE = 0.03
 
 
 def seconds_for(encoded: bytes) -> float:
