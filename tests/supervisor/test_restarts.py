@@ -348,7 +348,9 @@ async def test_what_somebody_was_asked_is_theirs_to_decide_whatever_was_remember
     async with home.open(keep=True) as supervisor:
         await supervisor.create(cwd=home.work, by=ME, name="x", prompt="go", command=cli.command)
         await supervisor.wait("x", lambda record: len(record.approvals) == 2, LIMIT)
-        first, second = await supervisor.approvals.list(status="pending")
+        found = await supervisor.approvals.list(status="pending")
+        # They were asked at the same moment: either may be the first.
+        first, second = sorted(found, key=lambda approval: approval.tool_use_id or "")
         choice = Approve(remember=ForSession("Bash(rm:*)"))
         await supervisor.approvals.decide(first.id, choice, by=ME)
     async with home.open() as supervisor:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..journal.events import Event, NewEvent
 from ..policy.verdicts import Allowed, Denied
-from .model import Ending, Outcome, Requested
+from .model import Ending, Outcome, Requested, Step
 
 PREFIX = "approval."
 REQUESTED = "approval.requested"
@@ -22,6 +22,7 @@ EXPIRED = "approval.expired"
 CANCELLED = "approval.cancelled"
 DELIVERED = "approval.delivered"
 OUTCOME = "approval.outcome"
+ESCALATED = "approval.escalated"
 JUDGED = "tool.judged"
 WENT_ON = "plan.went_on"
 
@@ -39,6 +40,13 @@ class Delivered(Struct, frozen=True):
 class OutcomeSeen(Struct, frozen=True):
     id: str
     outcome: Outcome
+
+
+class Escalated(Struct, frozen=True):
+    """It is put to somebody else from now on; `steps` has also those who were passed over."""
+
+    id: str
+    steps: tuple[Step, ...]
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -61,7 +69,7 @@ class WentOn(Struct, frozen=True, kw_only=True):
     told: str
 
 
-Body: TypeAlias = Requested | Ended | Delivered | OutcomeSeen
+Body: TypeAlias = Requested | Ended | Delivered | OutcomeSeen | Escalated
 
 _ENDINGS = {"Decided": DECIDED, "Expired": EXPIRED, "Cancelled": CANCELLED}
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
@@ -71,6 +79,7 @@ _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
     CANCELLED: msgspec.json.Decoder(Ended),
     DELIVERED: msgspec.json.Decoder(Delivered),
     OUTCOME: msgspec.json.Decoder(OutcomeSeen),
+    ESCALATED: msgspec.json.Decoder(Escalated),
 }
 _encode = msgspec.json.Encoder().encode
 
@@ -85,6 +94,8 @@ def event_of(body: Body) -> NewEvent:
             return NewEvent(DELIVERED, _encode(body), at)
         case OutcomeSeen(outcome=outcome):
             return NewEvent(OUTCOME, _encode(body), outcome.at)
+        case Escalated(steps=steps):
+            return sealed(ESCALATED, body, steps[-1].at)
 
 
 def sealed(kind: str, body: Struct, at: float) -> NewEvent:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from .events import Body, Delivered, Ended, OutcomeSeen
+from .events import Body, Delivered, Ended, Escalated, OutcomeSeen
 from .model import (
     AcceptElicitation,
     AnswerQuestion,
@@ -61,6 +61,8 @@ def fold(approval: Approval | None, seq: int, body: Body) -> Approval | None:
             return replace(approval, delivered=at, seq=seq)
         case OutcomeSeen(outcome=outcome) if approval.outcome is None:
             return replace(approval, outcome=outcome, seq=seq)
+        case Escalated(steps=steps) if approval.ending is None:
+            return replace(approval, steps=(*approval.steps, *steps), seq=seq)
         case _:
             return replace(approval, seq=seq)
 

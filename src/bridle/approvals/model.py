@@ -154,6 +154,21 @@ class Outcome(Struct, frozen=True):
     words: str = ""
 
 
+# --- who is asked, one after the other
+
+
+class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whom it was put to. `to` is an ancestor's session, or "" for people, who may decide at any
+    step; `until` is when it goes to the next. `why` says why it did not stay where it was before:
+    the words are `by` the session that passed it on, or our own ("")."""
+
+    to: str = ""
+    at: float = 0
+    until: float | None = None
+    why: str = ""
+    by: str = ""
+
+
 # --- the whole
 
 
@@ -183,6 +198,8 @@ class ApprovalRequest(Struct, frozen=True, kw_only=True):
     guard: str = ""
     #: The agent's folder: what "always" may be limited to.
     folder: str = ""
+    #: Whom it was put to until now, the last is the one who is asked; none: people are.
+    steps: tuple[Step, ...] = ()
 
 
 class Requested(ApprovalRequest, frozen=True, kw_only=True):
@@ -210,6 +227,11 @@ class Approval(Requested, frozen=True, kw_only=True):
     ended_seq: int = 0
     #: The last event that is in it.
     seq: int = 0
+
+    @property
+    def asked(self) -> str:
+        """The ancestor who is asked now; "" are people."""
+        return self.steps[-1].to if self.steps else ""
 
     @property
     def decision(self) -> Decided | None:

@@ -152,23 +152,32 @@ class Responder:
         handlers, request = self._handlers, event.request
         if isinstance(request, CanUseTool):
             return handlers.approver(request) if handlers.approver else Deny(NO_APPROVER)
-        if self._begin and _may_change_something(request):
+        if self._begin and self._may_change_something(request):
             return self._once(event.request_id, request)
-        return self._call(request)
+        return self._call(event.request_id, request)
 
     async def _once(self, request_id: str, request: InboundRequest) -> Any:
         assert self._begin
         await self._begin(request_id)
-        given = self._call(request)
+        given = self._call(request_id, request)
         return await given if inspect.isawaitable(given) else given
 
-    def _call(self, request: InboundRequest) -> Any:
+    def _may_change_something(self, request: InboundRequest) -> bool:
+        """What the gate does for a call it does once, however often it is asked."""
+        match request:
+            case HookCallback(callback_id=callback_id):
+                return callback_id != GATE_ID
+            case McpMessage(server_name=server, message=message):
+                return not self._handlers.tools.is_repeatable(server, message)
+        return isinstance(request, UserDialogRequest)
+
+    def _call(self, request_id: str, request: InboundRequest) -> Any:
         handlers = self._handlers
         match request:
             case HookCallback():
                 return handlers.hooks.call(request)
             case McpMessage():
-                return handlers.tools.handle(request.server_name, request.message)
+                return handlers.tools.handle(request.server_name, request.message, request_id)
             case ElicitationRequest():
                 return handlers.elicit(request) if handlers.elicit else ElicitationAnswer("decline")
             case UserDialogRequest():
@@ -212,16 +221,6 @@ class Responder:
         gate = self._handlers.gate
         then = partial(gate.answered, event.request, answer) if gate else None
         self._send(Outgoing(line, what_it_says(answer), event.request_id), then)
-
-
-def _may_change_something(request: InboundRequest) -> bool:
-    """What the gate does for a call it does once, however often it is asked."""
-    match request:
-        case HookCallback(callback_id=callback_id):
-            return callback_id != GATE_ID
-        case McpMessage(message=message):
-            return message.get("method") == "tools/call"
-    return isinstance(request, UserDialogRequest)
 
 
 def _cancel(task: asyncio.Task[None], given: Awaitable[Any]) -> None:

@@ -11,7 +11,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, overload
+from typing import Any, Protocol, TypeAlias, overload, runtime_checkable
 
 import msgspec
 from msgspec import Struct
@@ -25,12 +25,43 @@ DEFAULT_SERVER = "tools"
 PROTOCOL_VERSION = "2025-06-18"
 METHOD_NOT_FOUND, INVALID_PARAMS = -32601, -32602
 
-Tools: TypeAlias = Sequence[Callable[..., Any]] | Mapping[str, Sequence[Callable[..., Any]]]
 Json: TypeAlias = dict[str, Any]
+
+
+class ToolCall(Struct, frozen=True):
+    """Which call it is: by the id of its request, which is one of its launch, and by the model's
+    own for it, where the CLI tells that."""
+
+    request_id: str = ""
+    tool_use_id: str = ""
+
+
+_ANY = ToolCall()
+
+
+@runtime_checkable
+class Offered(Protocol):
+    """A tool, however it is made. What is repeatable may be called again with the same `which`
+    after a restart, and does then what is not done yet."""
+
+    name: str
+    is_repeatable: bool
+
+    def listed(self) -> Json:
+        """Its entry in tools/list."""
+
+    async def call(self, arguments: Json, which: ToolCall) -> Json:
+        """Its result for tools/call. Raises nothing."""
+
+
+OneTool: TypeAlias = Callable[..., Any] | Offered
+Tools: TypeAlias = Sequence[OneTool] | Mapping[str, Sequence[OneTool]]
 
 
 class Tool:
     """One function as the model sees it."""
+
+    is_repeatable = False
 
     def __init__(
         self,
@@ -63,7 +94,7 @@ class Tool:
         hints = {"annotations": {"readOnlyHint": True}} if self.read_only else {}
         return {**entry, "inputSchema": {**own, **({"$defs": defined} if defined else {})}, **hints}
 
-    async def call(self, arguments: Json) -> Json:
+    async def call(self, arguments: Json, which: ToolCall = _ANY) -> Json:  # noqa: ARG002
         """Its result for tools/call. Whatever goes wrong is told to the model, and ends nothing."""
         try:
             given = msgspec.convert(arguments, self._arguments)
@@ -114,7 +145,16 @@ class ToolServers:
     def names(self) -> list[str]:
         return list(self._servers)
 
-    async def handle(self, server: str, message: Json) -> Json:
+    def is_repeatable(self, server: str, message: Json) -> bool:
+        """Whether it may be handled again after a restart, when nobody knows how far it came."""
+        if message.get("method") != "tools/call":
+            return True
+        params = message.get("params")
+        name = params.get("name") if isinstance(params, dict) else None
+        called = self._servers.get(server, {}).get(str(name))
+        return called is not None and called.is_repeatable
+
+    async def handle(self, server: str, message: Json, request_id: str = "") -> Json:
         """The JSON-RPC answer to a JSON-RPC message."""
         reply = {"jsonrpc": "2.0", "id": message.get("id", 0)}
         tools = self._servers.get(server)
@@ -131,7 +171,8 @@ class ToolServers:
                 if called is None:
                     words = f"there is no tool {params.get('name')!r}"
                     return {**reply, "error": _error(INVALID_PARAMS, words)}
-                result = await called.call(params.get("arguments") or {})
+                which = ToolCall(request_id, _tool_use(params))
+                result = await called.call(params.get("arguments") or {}, which)
             case "ping":
                 result = {}
             case str(method) if method.startswith("notifications/"):
@@ -141,10 +182,15 @@ class ToolServers:
         return {**reply, "result": result}
 
 
-def _by_name(server: str, group: Sequence[Callable[..., Any]]) -> dict[str, Tool]:
-    tools: dict[str, Tool] = {}
-    for function in group:
-        one = function if isinstance(function, Tool) else Tool(function)
+def _tool_use(params: Json) -> str:
+    meta = params.get("_meta")
+    return str(meta.get("claudecode/toolUseId", "")) if isinstance(meta, dict) else ""
+
+
+def _by_name(server: str, group: Sequence[OneTool]) -> dict[str, Offered]:
+    tools: dict[str, Offered] = {}
+    for given in group:
+        one = given if isinstance(given, Offered) else Tool(given)
         if one.name in tools:
             raise InvalidTool(f"two tools of {server!r} are named {one.name!r}")
         tools[one.name] = one

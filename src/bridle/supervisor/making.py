@@ -27,7 +27,7 @@ from ..session.hooks import Hooks
 from ..session.making import handlers_of, handshake_seconds, hello, launched
 from ..session.options import SessionOptions
 from ..session.responder import Handlers
-from ..session.tools import ToolServers
+from ..session.tools import DEFAULT_SERVER, Tools, ToolServers
 from .means import Means
 from .record import SessionRecord
 
@@ -128,6 +128,15 @@ async def _gate(means: Means, record: SessionRecord, launch: str) -> tuple[Gate,
     return Gate(force, desk), desk
 
 
+def _tools(means: Means, record: SessionRecord, launch: str) -> Tools:
+    """Those that the user gives it, and ours, if it is to run others."""
+    given, ours = means.tools(record), means.loopback(record, launch)
+    if not ours:
+        return given
+    groups = given if isinstance(given, Mapping) else {DEFAULT_SERVER: given} if given else {}
+    return {**groups, **ours}
+
+
 def _made(
     means: Means,
     record: SessionRecord,
@@ -136,7 +145,7 @@ def _made(
     gate: Gate,
     desk: Desk,
 ) -> Made:
-    servers = ToolServers(means.tools(record))
+    servers = ToolServers(_tools(means, record, launch))
     hooks = means.hooks(record) or Hooks()
     options = SessionOptions(
         initialize=hello(servers, None),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -17,13 +17,15 @@ from ..process.spool import Spool
 from ..process.transport import StopLimits
 from ..process.wake import Wakes
 from ..session.hooks import Hooks
-from ..session.tools import Tools
+from ..session.tools import OneTool, Tools
 from .environment import SecretValues, hidden, resolve
 from .record import SessionRecord
 
 #: Gives a session its hooks, and its tools: the same after a restart as before.
 HooksOf = Callable[[SessionRecord], Hooks | None]
 ToolsOf = Callable[[SessionRecord], Tools]
+#: Gives one launch of a session the tools by which it runs others, by the name of their server.
+LaunchTools = Callable[[SessionRecord, str], Mapping[str, Sequence[OneTool]]]
 
 
 class Means(Struct):
@@ -39,6 +41,7 @@ class Means(Struct):
     addresses: tuple[str, ...] = ()
     hooks: HooksOf = lambda _: None
     tools: ToolsOf = lambda _: ()
+    loopback: LaunchTools = lambda _, __: {}
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     stop: StopLimits = StopLimits()
     #: Policies by their digest and the files that they guard: they never change.

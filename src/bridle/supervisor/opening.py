@@ -17,7 +17,7 @@ from ..journal.owner import Owners
 from ..process.transport import StopLimits
 from ..process.wake import Wakes, open_wakes
 from .lineage import LineageLimits
-from .means import HooksOf, Means, ToolsOf
+from .means import HooksOf, LaunchTools, Means, ToolsOf
 from .supervisor import Supervisor
 
 #: How many agents run at a time.
@@ -38,6 +38,7 @@ async def open_supervisor(
     size: int = SIZE,
     hooks: HooksOf | None = None,
     tools: ToolsOf | None = None,
+    loopback: Callable[[Supervisor], LaunchTools] | None = None,
     lineage: LineageLimits | None = None,
     expires_in: float | None = None,
     free_bytes: int = FREE_BYTES,
@@ -50,9 +51,9 @@ async def open_supervisor(
     """Look after the agents of a home. Those that run are found again, and run on afterwards.
 
     At most `size` run at a time. `hooks` and `tools` give each session its own: the same ones after
-    a restart. Below `free_bytes` on the disk agents are paused. A person is asked before an agent
-    speaks to one of the `addresses`, which are our own. HomeInUse if another has the home,
-    HomeNotPrivate if others could change what is in it.
+    a restart; `loopback` gives those by which agents run others. Below `free_bytes` on the disk
+    agents are paused. A person is asked before an agent speaks to one of the `addresses`, which are
+    our own. HomeInUse if another has the home, HomeNotPrivate if others could change what is in it.
 
     One that is asleep only reads what is stored: nothing is taken up, started, or written to the
     sessions' streams, and what would need that raises Asleep.
@@ -70,6 +71,8 @@ async def open_supervisor(
             means.stop = stop_limits or means.stop
             means.environ = dict(environ) if environ is not None else means.environ
             supervisor = Supervisor(means, size, lineage or LineageLimits(), free_bytes)
+            if loopback:
+                means.loopback = loopback(supervisor)
             async with contextlib.aclosing(supervisor):
                 await (supervisor.look() if is_asleep else supervisor.open())
                 yield supervisor

@@ -12,12 +12,12 @@ import msgspec
 from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
-from ..views.stream import LaunchEnd, Limits, OrphanRule, State, StateChanged
+from ..views.stream import Ceiling, External, LaunchEnd, Limits, OrphanRule, State, StateChanged
 from .lines import Usage
 from .states import CLOCKED, Facts, Outcome, state_of
 
 #: Raise it when the fold or the Struct changes: records are then made again.
-VERSION = 2
+VERSION = 3
 
 
 class Waiting(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -77,6 +77,10 @@ class SessionRecord(Struct, kw_only=True, omit_defaults=True):
     orphans: OrphanRule = "stop"
     forked_from: str | None = None
     limits: Limits = Limits()
+    loopback: bool = False
+    asks_above: bool = True
+    ceilings: tuple[Ceiling, ...] = ()
+    external: External | None = None
 
     facts: Facts = Facts()
     state: State = "stopped"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -16,12 +16,13 @@ from msgspec import Struct
 from ..approvals import events as approvals
 from ..approvals.policies import SESSION_POLICY
 from ..approvals.remember import SESSION_RULES
-from ..errors import BridleError, JournalClosed, NameTaken, UnknownSession, words_of
+from ..errors import BridleError, NameTaken, UnknownSession, words_of
 from ..journal import Batch, Feed
 from ..process.spool import Spool
 from ..views import stream
 from ..views.stream import Entry
 from . import takeover
+from .audience import Audience
 from .charge import Charge
 from .environment import hidden, readable
 from .fold import fold
@@ -64,8 +65,7 @@ class Sessions:
         self._kept: dict[str, int] = {}
         #: What an earlier supervisor was deleting when it ended.
         self._half_deleted: set[str] = set()
-        self._watchers: set[_Watcher] = set()
-        self._waiters: list[_Waiter] = []
+        self.audience = Audience()
 
     def __iter__(self) -> Iterator[Charge]:
         return iter(list(self._charges.values()))
@@ -155,10 +155,7 @@ class Sessions:
                 self._keep(charge)
         if self._keeping:
             await asyncio.wait(self._keeping.values())
-        for watcher in self._watchers:
-            watcher.close()
-        for waiter in self._waiters:
-            waiter.fail(JournalClosed("the supervisor was closed"))
+        self.audience.close()
 
     def add(self, record: SessionRecord) -> Charge:
         charge = self._charges[record.id] = Charge(self._means, record, self._changed)
@@ -174,11 +171,7 @@ class Sessions:
         self._charges.pop(charge.id, None)
         self._names.pop(charge.record.name, None)
         self._kept.pop(charge.id, None)
-        for waiter in self._waiters:
-            if waiter.charge is charge:
-                waiter.fail(UnknownSession(charge.id))
-        for watcher in self._watchers:
-            watcher.tell(charge.id)
+        self.audience.gone(charge.id)
         async with charge.changing:  # what is being appended now is deleted, too
             await charge.leave()
             log = self._means.journal.log
@@ -231,7 +224,7 @@ class Sessions:
         if is_changed or charge.record.seq - self._kept[charge.id] >= KEEP_EVERY:
             self._keep(charge)
         self._told(charge, entries)
-        self._ring(charge)
+        self.audience.tell(charge.id)
 
     def _publish(self, charge: Charge) -> bool:
         """Write down in which state it is, if that is another one than was written last."""
@@ -246,9 +239,7 @@ class Sessions:
     async def watch(self) -> AsyncIterator[SessionRecord | Forgotten]:
         """Each session as it is, then each again when it has changed, or was deleted. A record is a
         copy; who is slow gets the latest of each."""
-        watcher = _Watcher(self._charges)
-        self._watchers.add(watcher)
-        try:
+        with self.audience.watching(self._charges) as watcher:
             while True:
                 for session in await watcher.changed():
                     charge = self._charges.get(session)
@@ -258,27 +249,15 @@ class Sessions:
                         yield copy(charge.record)
                 if watcher.is_closed:
                     return
-        finally:
-            self._watchers.discard(watcher)
 
     async def wait(self, charge: Charge, until: Callable[[SessionRecord], bool]) -> SessionRecord:
         """Until the record is so."""
         self.check_there(charge)
-        if not until(charge.record):
-            waiter = _Waiter(charge, until)
-            self._waiters.append(waiter)
-            try:
-                await waiter.done
-            finally:
-                self._waiters.remove(waiter)
+        with self.audience.listening([charge.id]) as listener:
+            while not until(charge.record):
+                await listener.heard()
+                self.check_there(charge)
         return copy(charge.record)
-
-    def _ring(self, charge: Charge) -> None:
-        for watcher in self._watchers:
-            watcher.tell(charge.id)
-        for waiter in self._waiters:
-            if waiter.charge is charge:
-                waiter.look()
 
     # --- what is kept
 
@@ -299,50 +278,6 @@ class Sessions:
             await records.put(BUCKET, charge.id, kept, found.revision if found else 0)
         except BridleError as error:
             _log.warning("the record of %s can't be kept: %s", charge.id, words_of(error))
-
-
-class _Waiter:
-    """Who waits for a record to be so. A mistake in the asking is theirs."""
-
-    def __init__(self, charge: Charge, until: Callable[[SessionRecord], bool]) -> None:
-        self.charge = charge
-        self._until = until
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def look(self) -> None:
-        try:
-            if not self.done.done() and self._until(self.charge.record):
-                self.done.set_result(None)
-        except Exception as error:  # noqa: BLE001 - it is raised where it was asked
-            self.fail(error)
-
-    def fail(self, error: Exception) -> None:
-        if not self.done.done():
-            self.done.set_exception(error)
-
-
-class _Watcher:
-    """Who wants to know of changes, and of which they do not know yet."""
-
-    def __init__(self, sessions: Iterable[str]) -> None:
-        self._untold = dict.fromkeys(sessions)
-        self._bell = asyncio.Event()
-        self._bell.set()
-        self.is_closed = False
-
-    def tell(self, session: str) -> None:
-        self._untold[session] = None
-        self._bell.set()
-
-    def close(self) -> None:
-        self.is_closed = True
-        self._bell.set()
-
-    async def changed(self) -> list[str]:
-        await self._bell.wait()
-        self._bell.clear()
-        untold, self._untold = self._untold, {}
-        return list(untold)
 
 
 def copy(record: SessionRecord) -> SessionRecord:

@@ -15,7 +15,8 @@ from msgspec import Struct
 from ..errors import NotPossible
 from ..views.stream import LaunchEnd, PauseCause, State
 
-Phase: TypeAlias = Literal["none", "starting", "ready", "ended"]
+#: `elsewhere`: somebody else has started it, and it is there until it is told to stop.
+Phase: TypeAlias = Literal["none", "starting", "ready", "ended", "elsewhere"]
 #: What came of the latest turn. `lost`: the process went away in the middle of it.
 Outcome: TypeAlias = Literal["none", "running", "complete", "failed", "cancelled", "lost"]
 Operation: TypeAlias = Literal[
@@ -60,9 +61,14 @@ class Facts(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.phase in ("starting", "ready")
 
     @property
+    def is_there(self) -> bool:
+        """Somebody is, who may ask: our own process, or one that we did not start."""
+        return self.has_process or (self.phase == "elsewhere" and not self.is_stop_asked)
+
+    @property
     def is_over(self) -> bool:
         """Nothing runs, and nothing is to run."""
-        return not self.is_queued and not self.has_process
+        return not self.is_queued and not self.is_there
 
     @property
     def is_meant(self) -> bool:
@@ -124,7 +130,7 @@ TABLE: tuple[Row, ...] = (
     Row(
         "awaiting approval",
         "there is a process, and an approval is pending",
-        lambda f: f.pending > 0 and f.has_process,
+        lambda f: f.pending > 0 and f.is_there,
         "somebody must decide before it can go on",
     ),
     Row(
@@ -136,7 +142,7 @@ TABLE: tuple[Row, ...] = (
     Row(
         "queued",
         "there is no process yet",
-        lambda f: not f.has_process,
+        lambda f: not f.is_there,
         "it is to run, and waits for a place",
     ),
     Row(

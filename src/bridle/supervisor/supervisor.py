@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from msgspec import Struct
@@ -22,20 +23,18 @@ from ..protocol.answers import Interrupted
 from ..session.session import Session
 from ..views import stream
 from ..views.stream import Limits, OrphanRule, PauseCause
+from .audience import Listener
 from .births import Births, Wish
 from .charge import Charge
+from .course import Course
 from .environment import Value
-from .fleet import Fleet
-from .guards import Guards
 from .lineage import LineageLimits, orphans_of
 from .means import Means
 from .notes import note
-from .pen import Pen
 from .policies import PolicyGiven, put_under
 from .prompts import Said, prompted
 from .record import SessionRecord
-from .sessions import Forgotten, Sessions, copy
-from .signs import Well, sign_in, tells_more
+from .sessions import Forgotten, copy
 from .states import Operation, check_possible
 
 #: How long a start waits for each agent that it takes up.
@@ -58,10 +57,9 @@ class Supervisor:
 
     def __init__(self, means: Means, size: int, lineage: LineageLimits, free_bytes: int) -> None:
         self._means = means
-        self._sessions = Sessions(means, self._told, self._changed)
-        self._guards = Guards(means, self._sessions, lineage, free_bytes, self._pump)
-        self._fleet = Fleet(self._sessions, size, means.now, self._released, self._guards.has_room)
-        self._pen = Pen(means.owners.of(stream.SUPERVISOR))
+        self._course = Course(means, size, lineage, free_bytes)
+        self._sessions, self._guards = self._course.sessions, self._course.guards
+        self._fleet, self._pen = self._course.fleet, self._course.pen
         self._births = Births(means, self._sessions, self._guards)
         #: Whether nobody looks after the agents: then nothing is done, and nothing is written.
         self.is_asleep = False
@@ -137,7 +135,7 @@ class Supervisor:
                 until, needs_login = facts.limited_until, facts.needs_login
                 self._fleet.hold(stream.Limited(at=now, until=until, needs_login=needs_login))
             self._guards.look(charge)
-        self._pump()
+        self._course.pump()
 
     async def aclose(self) -> None:
         """Let all go: agents run on, and a later supervisor takes them up."""
@@ -330,6 +328,11 @@ class Supervisor:
         self._check_awake()
         return self._sessions.watch()
 
+    def listening(self, sessions: Iterable[str]) -> AbstractContextManager[Listener]:
+        """Told whenever one of these sessions (by their ids) has changed, or was deleted."""
+        self._check_awake()
+        return self._sessions.audience.listening(sessions)
+
     async def wait(
         self,
         session: str,
@@ -341,7 +344,7 @@ class Supervisor:
         async with asyncio.timeout(timeout):
             return await self._sessions.wait(self._sessions.get(session), until)
 
-    # --- what changes
+    # --- the rest
 
     def _check_awake(self) -> None:
         if self.is_asleep:
@@ -352,44 +355,3 @@ class Supervisor:
         charge = self._sessions.get(session)
         check_possible(operation, charge.record.state, charge.id)
         return charge
-
-    def _told(self, charge: Charge, entries: Sequence[stream.Entry]) -> None:
-        """Its stream has grown."""
-        for one in entries:
-            match sign_in(one):
-                case stream.Limited() as limited:
-                    if tells_more(limited, charge.record.facts):
-                        charge.write(stream.LIMITED, limited)
-                    if self._fleet.hold(limited):
-                        self._pen.write([note(stream.HELD, limited)])
-                case Well():
-                    self._fleet.is_well()
-                    if charge.record.facts.is_limited or charge.record.facts.needs_login:
-                        charge.write(stream.UNLIMITED, stream.Unlimited(at=one.at))
-        charge.pausing.difference_update(charge.record.facts.pauses)
-        self._guards.told(charge)
-        self._go_on(charge)
-        if charge.record.facts.is_queued:
-            self._fleet.pump()
-
-    def _changed(self, charge: Charge) -> None:
-        """Its process has come or gone."""
-        self._go_on(charge)
-        self._fleet.pump()
-
-    def _pump(self) -> None:
-        for charge in self._sessions:
-            self._go_on(charge)
-        self._fleet.pump()
-
-    def _released(self) -> None:
-        self._pen.write([note(stream.RELEASED, stream.Released(at=self._means.now()))])
-        for charge in self._sessions:
-            facts = charge.record.facts
-            if facts.is_limited or facts.needs_login:
-                charge.write(stream.UNLIMITED, stream.Unlimited(at=self._means.now()))
-        self._pump()
-
-    def _go_on(self, charge: Charge) -> None:
-        if not self._fleet.held and not charge.record.facts.pauses and not charge.pausing:
-            charge.deliver(one_by_one=self._guards.counts(charge))

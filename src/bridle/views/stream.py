@@ -79,6 +79,8 @@ PauseCause: TypeAlias = Literal["budget", "disk", "person"]
 LaunchEnd: TypeAlias = Literal["exited", "stopped", "killed", "vanished", "not started"]
 #: What becomes of the children of a session that is stopped.
 OrphanRule: TypeAlias = Literal["stop", "hand over"]
+#: A session whose process somebody else has started: `root` has our tools, `permit` asks only.
+External: TypeAlias = Literal["root", "permit"]
 
 
 class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -90,6 +92,18 @@ class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens: int | None = None
     #: How many sessions below it may live at a time, at all depths.
     concurrency: int | None = None
+
+
+class Ceiling(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an ancestor might do and delegate when a session below it was made: its policy, by the
+    digest, and the ground that its paths mean."""
+
+    session: str
+    policy: str
+    guarded: tuple[str, ...] = ()
+    folder: str
+    also: tuple[str, ...] = ()
+    homes: dict[str, str] = {}
 
 
 class Created(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -116,6 +130,14 @@ class Created(Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str = ""
     #: The session of which this one is a fork, if it is.
     forked_from: str | None = None
+    #: Whether it has the tools by which agents run others.
+    loopback: bool = False
+    #: Whether its ancestors may be asked what it wants to do; else people alone are.
+    asks_above: bool = True
+    #: What those above it may delegate, root first: it may not do more by itself.
+    ceilings: tuple[Ceiling, ...] = ()
+    #: For one whose process is not ours: a `root` that has our tools, or one that only asks.
+    external: External | None = None
 
 
 class Prompted(Struct, frozen=True, kw_only=True, omit_defaults=True):
