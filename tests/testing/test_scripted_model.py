@@ -16,6 +16,7 @@ from bridle.errors import InvalidScript, KitError, PortInUse, UnexpectedTraffic
 from bridle.testing import (
     Conversation,
     Hold,
+    ModelRequest,
     ScriptedModel,
     Turn,
     block,
@@ -339,6 +340,34 @@ async def test_the_environment_is_made_of_nothing_that_was_inherited(
     assert not {"CLAUDECODE", "ANTHROPIC_AUTH_TOKEN"} & set(env)
     homes = [env[name] for name in ("HOME", "CLAUDE_CONFIG_DIR", "TMPDIR", "CLAUDE_CODE_TMPDIR")]
     assert all(home.startswith(str(tmp_path)) for home in homes)
+
+
+async def test_a_turn_may_be_made_from_what_the_model_is_sent() -> None:
+    def use_it(sent: ModelRequest) -> Turn:
+        return Turn(tool_use("Bash", command=f"kill {json.loads(sent.last_result)['id']}"))
+
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": '{"id": 7}'}
+    messages = [{"role": "user", "content": [result]}]
+    async with ScriptedModel(
+        Conversation(["first", use_it], then=lambda sent: sent.model)
+    ) as model:
+        await post(model, request())
+        _, made = await post(model, request(messages=messages))
+        assert made["content"][0]["input"] == {"command": "kill 7"}
+        _, after = await post(model, request())
+        assert after["content"][0]["text"] == "m"
+        assert model.unplayed == 0
+
+
+async def test_a_mistake_in_the_making_of_a_turn_is_told() -> None:
+    model = ScriptedModel([lambda _: cast(str, 5)])
+    async with model:
+        status, answer = await post(model, request())
+        assert status == 400
+        assert "a list of Turns or strings, not 5" in answer["error"]["message"]
+        [problem] = model.problems
+        model.problems.clear()
+    assert problem.startswith("the script failed")
 
 
 @pytest.mark.parametrize(

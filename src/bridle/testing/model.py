@@ -17,7 +17,7 @@ from .environment import cli_environment
 from .http import ConnectionDropped, HttpRequest, HttpResponse, HttpServer
 from .model_request import ModelRequest, parse_request
 from .model_stream import count_tokens, wait_through, whole_message, write_stream
-from .script import Conversation, Fail, Turn
+from .script import Conversation, Fail, MakeTurn, Turn
 from .side_calls import answer_side_call
 
 
@@ -31,7 +31,9 @@ class ScriptedModel:
     when=says("review")))`. On a clean exit, requests that the script had no answer for raise.
     """
 
-    def __init__(self, *scripts: Sequence[Turn | str] | Conversation, port: int = 0) -> None:
+    def __init__(
+        self, *scripts: Sequence[Turn | str | MakeTurn] | Conversation, port: int = 0
+    ) -> None:
         if not scripts:
             raise InvalidScript("a ScriptedModel needs a script, such as ScriptedModel(['Hello.'])")
         given = [s if isinstance(s, Conversation) else Conversation(s) for s in scripts]
@@ -107,7 +109,7 @@ class ScriptedModel:
         """The turn that answers, or why there is none."""
         for conversation in self._conversations:
             if conversation.when is None or conversation.when(request):
-                turn = conversation.next_turn()
+                turn = conversation.next_turn(request)
                 if turn is None:
                     return (
                         f"the script is over, and the CLI asks on: {request!r}; add a Turn, or "

@@ -61,6 +61,11 @@ class ModelRequest:
             if block.get("type") == "tool_result"
         }
 
+    @property
+    def last_result(self) -> str:
+        """What the newest tool gave back."""
+        return next(reversed(self.tool_results.values()), "")
+
     @cached_property
     def images(self) -> int:
         return sum(block.get("type") == "image" for block in self._blocks())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from msgspec import Struct
 
@@ -166,32 +166,38 @@ class Turn:
         return said[0] if said and isinstance(said[0], Fail) else None
 
 
+#: A turn that is made from what the model is sent, where it depends on that: an id in a result.
+MakeTurn: TypeAlias = "Callable[[ModelRequest], Turn | str]"
+
+
 class Conversation:
     """Turns for the requests that `when` picks: a child's, beside its parent's.
 
     The first conversation that matches plays its next turn. `then` answers whatever comes after
-    the last turn; without it that is an error of the test.
+    the last turn; without it that is an error of the test. A function in place of a turn is given
+    the request, and makes the turn.
     """
 
     def __init__(
         self,
-        turns: Sequence[Turn | str],
+        turns: Sequence[Turn | str | MakeTurn],
         *,
         when: Matcher | None = None,
-        then: Turn | str | None = None,
+        then: Turn | str | MakeTurn | None = None,
     ) -> None:
         if isinstance(turns, str) or not isinstance(turns, Sequence):
             raise InvalidScript(f"a script is a list of Turns or strings, not {turns!r}")
         if when is not None and not callable(when):
             raise InvalidScript(f"when= takes a matcher, such as says('words'), not {when!r}")
-        self.turns = [_as_turn(turn) for turn in turns]
+        self.turns = [turn if _makes(turn) else _as_turn(turn) for turn in turns]
         self.when = when
-        self.then = None if then is None else _as_turn(then)
+        self.then = then if then is None or _makes(then) else _as_turn(then)
         self.played = 0
 
-    def next_turn(self) -> Turn | None:
+    def next_turn(self, request: ModelRequest) -> Turn | None:
         """The turn that is due; `played` is to be counted up once it is sent."""
-        return self.turns[self.played] if self.played < len(self.turns) else self.then
+        due = self.turns[self.played] if self.played < len(self.turns) else self.then
+        return due if isinstance(due, Turn | None) else _as_turn(due(request))
 
 
 def says(words: str) -> Matcher:
@@ -227,7 +233,11 @@ def _as_piece(piece: Piece | str) -> Piece:
     raise InvalidScript(f"a Turn holds strings and pieces (text, tool_use, …), not {piece!r}")
 
 
-def _as_turn(turn: Turn | str) -> Turn:
+def _makes(turn: object) -> TypeGuard[MakeTurn]:
+    return callable(turn)
+
+
+def _as_turn(turn: Turn | str | MakeTurn) -> Turn:
     if isinstance(turn, str):
         return Turn(turn)
     if isinstance(turn, Turn):
