@@ -24,7 +24,7 @@ from ..journal.events import MAX_BODY
 from ..process.spec import LaunchSpec
 from ..session.policies import homes_of
 from ..views import stream
-from ..views.stream import Created, Limits, OrphanRule
+from ..views.stream import Created, External, Limits, OrphanRule
 from .charge import Charge
 from .environment import Value, hidden, resolve, secrets, sources
 from .guards import Guards
@@ -53,6 +53,8 @@ class Wish(Struct, frozen=True, kw_only=True):
     orphans: OrphanRule
     prompt: Said | None
     start: bool
+    loopback: bool = False
+    external: External | None = None
 
 
 class Births:
@@ -90,6 +92,8 @@ class Births:
                 limits=wish.limits,
                 orphans=wish.orphans,
                 by=by.name,
+                loopback=wish.loopback,
+                external=wish.external,
             )
             queued = stream.Queued(at=self._means.now()) if wish.start else None
             events = self._events(created, wish.prompt, queued)

@@ -71,7 +71,7 @@ def stored_spec(options: Mapping[str, Any]) -> dict[str, Any]:
 async def make_new(means: Means, record: SessionRecord, launch: str, found: Survey) -> Made:
     """For a process that is to be started."""
     spec = LaunchSpec(cwd=record.folder, env=means.variables(record), **record.spec)
-    gate, desk = await _gate(means, record, launch)
+    gate, desk = await gate_of(means, record, launch)
     trusted = TrustedFolders(means.journal, means.now)
     trust = found if await trusted.is_trusted(found.folder, found.digest) else None
     spec, withheld = launched(spec, gate, trust)
@@ -84,7 +84,7 @@ async def make_again(means: Means, record: SessionRecord, launch: str) -> Made:
     """For a process that runs: what it was started with can't be changed any more. Its gate waits
     to be told that all of the past was."""
     spec = LaunchSpec(cwd=record.folder, **record.spec)
-    gate, desk = await _gate(means, record, launch)
+    gate, desk = await gate_of(means, record, launch)
     if rules := _rules(record):
         gate.policy.add_rules(rules)
     gate.is_in_past = True
@@ -107,7 +107,8 @@ async def _policy(means: Means, record: SessionRecord) -> Policy:
     return means.policies[key]
 
 
-async def _gate(means: Means, record: SessionRecord, launch: str) -> tuple[Gate, Desk]:
+async def gate_of(means: Means, record: SessionRecord, launch: str) -> tuple[Gate, Desk]:
+    """What judges a session, and whom it asks."""
     policy = await _policy(means, record)
     ground = ground_of(
         record.folder,
