@@ -326,11 +326,13 @@ def test_what_happens_to_the_session_is_told() -> None:
     told.event(stream.BUDGET, stream.BudgetSet(limits=stream.Limits(cost_usd=2.5), at=1))
     told.event(stream.STOP_ASKED, stream.StopAsked(at=1, by="ann"))
     told.event(stream.HANDED_OVER, stream.HandedOver(lineage=(), at=1))
+    told.event(stream.CHILD_CREATED, stream.ChildCreated(session="c", name="ann", at=1))
     told.event(stream.STDERR, stream.Stderr(launch="one", end=3, text="oh\n"))
     told.event("rule.added", {})
     entries = shown(told.entries)
     assert [status.topic for status in of_kind(entries, Status)] == [
-        *("state", "pause", "pause", "limit", "limit", "budget", "stop", "parent", "policy"),
+        *("state", "pause", "pause", "limit", "limit", "budget", "stop", "parent"),
+        *("child", "policy"),
     ]
     assert [out.text.text for out in of_kind(entries, Stderr)] == ["oh\n"]
 

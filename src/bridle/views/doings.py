@@ -286,6 +286,7 @@ _SHOWN: dict[str, Callable[[Step, Any], object]] = {
     stream.STATE: _state,
     stream.BUDGET: _budget,
     stream.HANDED_OVER: lambda step, b: _status(step, "parent", "gone", b.words),
+    stream.CHILD_CREATED: lambda step, b: _status(step, "child", b.session, b.name),
     stream.INTENDED: _intended,
     stream.STARTED: _started,
     stream.READY: _ready,

@@ -23,6 +23,7 @@ Topic: TypeAlias = Literal[
     "stop",
     "budget",
     "parent",
+    "child",
     "retry",
     "task",
     "hook",

@@ -24,6 +24,7 @@ STOP_ASKED = "session.stop_asked"
 STATE = "session.state"
 BUDGET = "session.budget"
 HANDED_OVER = "session.handed_over"
+CHILD_CREATED = "session.child_created"
 
 # --- the supervisor, in a stream of its own
 
@@ -212,6 +213,14 @@ class HandedOver(Struct, frozen=True, kw_only=True, omit_defaults=True):
     words: str = ""
 
 
+class ChildCreated(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A session was made below this one."""
+
+    session: str
+    name: str = ""
+    at: float
+
+
 class Opened(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A supervisor has begun its work: the sessions whose agents it found alive, those of which it
     found how they had ended, and the approvals that wait."""
@@ -361,6 +370,7 @@ BODIES: dict[str, type[Struct]] = {
     STATE: StateChanged,
     BUDGET: BudgetSet,
     HANDED_OVER: HandedOver,
+    CHILD_CREATED: ChildCreated,
     OPENED: Opened,
     HELD: Limited,
     RELEASED: Released,
