@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from .ceilings import REMEMBERED, Above, BelowOthers
+from .judge import Judge
 from .policy import Policy
 from .presets import PRESET_OF_MODE, Preset
 from .rules import Rule, parse_rule
 from .verdicts import Behavior, Call, Ground, Verdict
-
-REMEMBERED = "remembered"
+from .wording import explained
 
 #: The strictest first. (While the CLI is in plan mode, it is judged so in any case.)
 _STRICT: tuple[Preset, ...] = ("read-only", "plan", "ask", "edits", "autonomous")
 
 
 class InForce:
-    """A policy on its ground, with what was remembered since, and the mode that was chosen."""
+    """A policy on its ground, with what was remembered since, and the mode that was chosen. Those
+    who are `above` the agent set it bounds, whatever becomes of the policy."""
 
-    def __init__(self, policy: Policy, ground: Ground) -> None:
+    def __init__(self, policy: Policy, ground: Ground, above: Sequence[Above] = ()) -> None:
         self._base = policy
         self._policy = policy
         self._ground = ground
-        self._judge = policy.on(ground)
+        self._above = tuple(above)
+        self._judge = self._made(policy, ground)
         #: What was added since that takes rights away.
         self._added: tuple[Rule, ...] = ()
 
@@ -46,7 +49,7 @@ class InForce:
         return self._judge.judge(call)
 
     def explain(self, call: Call) -> str:
-        return self._judge.explain(call)
+        return explained(self._judge.judge(call))
 
     def remember(self, rule: str, behavior: Behavior = "allow", source: str = REMEMBERED) -> None:
         """Have this rule from now on; InvalidRule if it is none. From one source it is had once."""
@@ -98,5 +101,8 @@ class InForce:
 
     def _put(self, policy: Policy, ground: Ground | None = None) -> None:
         ground = ground or self._ground
-        self._judge = policy.on(ground)  # first: what fails changes nothing
+        self._judge = self._made(policy, ground)  # first: what fails changes nothing
         self._policy, self._ground = policy, ground
+
+    def _made(self, policy: Policy, ground: Ground) -> Judge | BelowOthers:
+        return BelowOthers(policy, ground, self._above) if self._above else policy.on(ground)

@@ -17,7 +17,7 @@ from .rules import DomainPattern, NamePattern, Rule, host_of
 from .scripts import ScriptJudge
 from .tools import EDITS, FETCH, NAMED, READS, SHELL, Kind, kind_of
 from .verdicts import Allowed, Asked, Behavior, Call, Denied, Ground, Verdict
-from .wording import allowed_by, asked_by, by_preset, denied, doubted
+from .wording import allowed_by, asked_by, by_preset, denied, doubted, explained
 
 MAX_PATH = 4096
 MAX_TEXTS = 2_000
@@ -29,7 +29,7 @@ _CHANGES = frozenset[Kind](("edit", "edit elsewhere", "command"))
 class Judge:
     """Judges one agent's calls by one policy."""
 
-    def __init__(self, policy: Policy, ground: Ground) -> None:
+    def __init__(self, policy: Policy, ground: Ground, table: Table | None = None) -> None:
         self.policy = policy
         self.ground = ground
         self._rules = BoundRules(policy.rules, ground)
@@ -38,7 +38,8 @@ class Judge:
         plans = f"{ground.claude_home or ground.home.rstrip('/') + '/.claude'}/plans"
         self._plans = {clean(plans), clean(ground.resolve(plans))}
         self._folders = Folders(ground)
-        self._table = PRESETS[policy.preset]
+        self._table = table or PRESETS[policy.preset]
+        self._own = tuple(f"mcp__{server}__" for server in ground.servers)
 
     def judge(self, call: Call) -> Verdict:
         """Whether the call may be made, must not be, or must be asked about."""
@@ -65,7 +66,7 @@ class Judge:
         return verdict
 
     def _unguarded(self, call: Call, where: Place | None, table: Table, preset: Preset) -> Verdict:
-        kind = kind_of(call.tool)
+        kind = self._kind(call.tool)
         if where is None and kind in ("read", "edit"):
             return Asked(f"the path of this {call.tool} can't be read")
         if where and kind == "edit" and not self._folders.hold(where):
@@ -83,20 +84,14 @@ class Judge:
 
     def explain(self, call: Call) -> str:
         """The verdict in words: what decided, and why."""
-        verdict = self.judge(call)
-        by = f"{verdict.rule} ({verdict.source})" if verdict.source else verdict.rule
-        match verdict:
-            case Allowed():
-                return (
-                    f"Allowed by {by}: {verdict.because}" if verdict.because else f"Allowed by {by}"
-                )
-            case Denied():
-                return f"Denied by {by}: {verdict.because}"
-            case Asked():
-                notes = "".join(f"; {note}" for note in verdict.notes)
-                return f"Asked{f' by {by}' if by else ''}: {verdict.because}{notes}"
+        return explained(self.judge(call))
 
     # --- parts
+
+    def _kind(self, tool: str) -> Kind:
+        kind = kind_of(tool)
+        is_ours = kind == "mcp" and self._own and tool.startswith(self._own)
+        return "bookkeeping" if is_ours else kind
 
     def _by_rule(self, behavior: Behavior, call: Call, where: Place | None) -> Rule | None:
         for rule in self._rules.about(behavior, call.tool):
@@ -141,7 +136,7 @@ class Judge:
             return ""
         if where:
             return self._guarded_file(self._guard, call, where)
-        if kind_of(call.tool) not in ("web", "mcp", "other"):
+        if self._kind(call.tool) not in ("web", "mcp", "other"):
             return ""
         texts = _texts(call.input)
         if call.tool == FETCH:

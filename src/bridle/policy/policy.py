@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
 from ..errors import InvalidPolicy
+from .delegable import Delegable, DelegableText, delegable
 from .presets import NAMES, Preset
 from .rules import Rule, parse_rule
 from .verdicts import Behavior, Ground
@@ -30,6 +31,8 @@ class Policy:
     """What an agent may do. Deny beats ask beats allow; of what no rule speaks the preset says.
 
     `has_guard` False switches the laundering guard off: then a rule may allow what it would see.
+    `human_only` are rules for what a person alone may say yes to; `delegate` is what the agent may
+    let those below it do (None: what it may do itself without asking).
     """
 
     def __init__(
@@ -42,6 +45,8 @@ class Policy:
         has_guard: bool = True,
         rules: Iterable[Rule] = (),
         files: Iterable[str] = (),
+        human_only: Iterable[str | Rule] = (),
+        delegate: Iterable[Delegable] | None = None,
     ) -> None:
         if preset not in NAMES:
             raise InvalidPolicy("policy", None, f"no preset {preset!r}: use {', '.join(NAMES)}")
@@ -60,6 +65,8 @@ class Policy:
             *_parsed("ask", ask),
             *_parsed("allow", allow),
         )
+        self.human_only = _human_only(human_only)
+        self.delegate = None if delegate is None else tuple(delegate)
 
     def __repr__(self) -> str:
         return f"<Policy {self.preset}, {len(self.rules)} rules, {self.digest[:12]}>"
@@ -78,7 +85,14 @@ class Policy:
         return self._with(preset, self.rules)
 
     def _with(self, preset: Preset, rules: Iterable[Rule]) -> Policy:
-        return Policy(preset, has_guard=self.has_guard, rules=rules, files=self.files)
+        return Policy(
+            preset,
+            has_guard=self.has_guard,
+            rules=rules,
+            files=self.files,
+            human_only=self.human_only,
+            delegate=self.delegate,
+        )
 
     @property
     def texts(self) -> tuple[RuleText, ...]:
@@ -89,17 +103,29 @@ class Policy:
     def text(self) -> str:
         """What it says, written in one way only, wherever its rules come from."""
         said = sorted({(rule.behavior, rule.text) for rule in self.rules})
-        return msgspec.json.encode([self.preset, self.has_guard, said]).decode()
+        whole: list[object] = [self.preset, self.has_guard, said]
+        if self.human_only or self.delegate is not None:
+            people = tuple(sorted({rule.text for rule in self.human_only}))
+            entries = None if self.delegate is None else tuple(one.text for one in self.delegate)
+            whole.append(_More(human_only=people, delegate=entries))
+        return msgspec.json.encode(whole).decode()
 
     @classmethod
     def read(cls, text: str, files: Iterable[str] = ()) -> Policy:
         """The policy that says this, as `text` writes it; InvalidPolicy for what it does not."""
         try:
-            preset, has_guard, said = msgspec.json.decode(text, type=_Said)
+            said = msgspec.json.decode(text, type=_Said)
         except msgspec.DecodeError as error:
             raise InvalidPolicy("policy", None, f"not the text of a policy: {error}") from error
-        rules = [parse_rule(rule, behavior, "policy") for behavior, rule in said]
-        return cls(preset, has_guard=has_guard, rules=rules, files=files)
+        entries = said.more.delegate
+        return cls(
+            said.preset,
+            has_guard=said.has_guard,
+            rules=[parse_rule(rule, behavior, "policy") for behavior, rule in said.rules],
+            files=files,
+            human_only=said.more.human_only,
+            delegate=None if entries is None else map(_entry, entries),
+        )
 
     @property
     def digest(self) -> str:
@@ -109,11 +135,27 @@ class Policy:
     def on(self, ground: Ground) -> Judge:
         """The policy for one agent."""
         from .judge import Judge  # the judge needs the policy's type
+        from .people import PeopleJudge
 
-        return Judge(self, ground)
+        return PeopleJudge(self, ground) if self.human_only else Judge(self, ground)
 
 
-_Said: TypeAlias = tuple[Preset, bool, list[tuple[Behavior, str]]]
+class _More(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What only some policies say: the text of others is as it always was."""
+
+    human_only: tuple[str, ...] = ()
+    delegate: tuple[DelegableText, ...] | None = None
+
+
+class _Said(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    preset: Preset
+    has_guard: bool
+    rules: list[tuple[Behavior, str]]
+    more: _More = _More()
+
+
+def _entry(text: DelegableText) -> Delegable:
+    return delegable(text.rules, count=text.count, seconds=text.seconds, paths=text.paths)
 
 
 def _parsed(behavior: Behavior, texts: Iterable[str]) -> list[Rule]:
@@ -121,3 +163,11 @@ def _parsed(behavior: Behavior, texts: Iterable[str]) -> list[Rule]:
         # It would be taken letter by letter.
         raise InvalidPolicy("policy", None, f"{behavior} is a list: give [{texts!r}]")
     return [parse_rule(text, behavior, "policy") for text in texts]
+
+
+def _human_only(given: Iterable[str | Rule]) -> tuple[Rule, ...]:
+    if isinstance(given, str):
+        raise InvalidPolicy("policy", None, f"human_only is a list: give [{given!r}]")
+    return tuple(
+        one if isinstance(one, Rule) else parse_rule(one, "ask", "policy") for one in given
+    )

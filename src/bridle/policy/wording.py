@@ -51,3 +51,16 @@ def by_preset(behavior: Behavior, preset: Preset, kind: Kind, what: str) -> Verd
             )
         case "ask":
             return Asked(f"no rule speaks of it, and {preset} asks about {_WHAT[kind]}", rule)
+
+
+def explained(verdict: Verdict) -> str:
+    """What decided, and why."""
+    by = f"{verdict.rule} ({verdict.source})" if verdict.source else verdict.rule
+    match verdict:
+        case Allowed():
+            return f"Allowed by {by}: {verdict.because}" if verdict.because else f"Allowed by {by}"
+        case Denied():
+            return f"Denied by {by}: {verdict.because}"
+        case Asked():
+            notes = "".join(f"; {note}" for note in verdict.notes)
+            return f"Asked{f' by {by}' if by else ''}: {verdict.because}{notes}"
