@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridle.errors import NotPossible
-from bridle.supervisor.record import SessionRecord
+from bridle.supervisor.record import SessionRecord, blank
 from bridle.supervisor.states import (
     ALLOWED,
     ENDED,
@@ -21,7 +21,9 @@ from bridle.supervisor.states import (
     Operation,
     Outcome,
     check_possible,
+    check_possible_elsewhere,
     is_live,
+    possible_elsewhere,
     possible_in,
     state_of,
 )
@@ -39,9 +41,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "states.md"
 
 def explored() -> set[tuple[State, State]]:
     """Every change of state that any legal order of events can bring about."""
-    todo = [Tape()]
-    seen = {likeness(todo[0].record)}
-    found = set()
+    todo = [Tape(), Tape(external="root")]
+    seen = {likeness(tape.record) for tape in todo}
+    found = {(blank().state, tape.record.state) for tape in todo}
     while todo:
         tape = todo.pop()
         for step in next_steps(tape.record).values():
@@ -65,9 +67,10 @@ def test_the_table_of_transitions_has_all_that_can_happen_and_nothing_else() -> 
 def test_whatever_happens_the_states_are_in_the_table_and_the_record_agrees_with_itself(
     data: st.DataObject,
 ) -> None:
-    tape = Tape()
+    tape = Tape(external=data.draw(st.sampled_from([None, "root", "permit"])))
     for _ in range(data.draw(st.integers(0, 40))):
-        steps = next_steps(tape.record)
+        if not (steps := next_steps(tape.record)):
+            return
         was = tape.record.state
         steps[data.draw(st.sampled_from(sorted(steps)))](tape)
         record = tape.record
@@ -114,6 +117,10 @@ OVER = Facts(phase="ended", how="exited", code=0)
         (Facts(is_queued=True, pending=1), "queued"),
         (Facts(phase="ended", is_queued=True, how="vanished"), "queued"),
         (Facts(phase="ended", how="exited", code=0, pauses=("person",)), "stopped"),
+        (Facts(phase="elsewhere"), "idle"),
+        (Facts(phase="elsewhere", pending=1), "awaiting approval"),
+        (Facts(phase="elsewhere", pending=1, pauses=("budget",)), "paused"),
+        (Facts(phase="elsewhere", pending=1, is_stop_asked=True), "stopped"),
     ],
 )
 def test_the_first_row_that_holds_is_the_state(facts: Facts, state: State) -> None:
@@ -216,6 +223,21 @@ def test_what_is_not_possible_says_what_to_do_instead(operation: Operation, stat
     assert (no.value.operation, no.value.state, no.value.session) == (operation, state, "s1")
     assert no.value.hint
     assert operation not in possible_in(state)
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_with_one_whose_process_is_not_ours_nothing_is_done_but_to_stop_and_delete_it(
+    operation: Operation, state: State
+) -> None:
+    if operation in ("stop", "delete") and state in ALLOWED[operation]:
+        check_possible_elsewhere(operation, state)
+        assert operation in possible_elsewhere(state)
+        return
+    with pytest.raises(NotPossible, match=f"^{operation}: not possible") as no:
+        check_possible_elsewhere(operation, state, "s1")
+    assert no.value.hint
+    assert operation not in possible_elsewhere(state)
 
 
 def test_in_every_state_something_can_be_done() -> None:

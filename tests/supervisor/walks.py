@@ -16,6 +16,8 @@ Step: TypeAlias = Callable[[Tape], object]
 
 def next_steps(record: SessionRecord) -> dict[str, Step]:
     facts = record.facts
+    if facts.phase == "elsewhere":
+        return _elsewhere(record)
     return {
         **_life(record),
         **(_process(facts) if facts.has_process else {}),
@@ -39,6 +41,23 @@ def _life(record: SessionRecord) -> dict[str, Step]:
         steps["unpause for money"] = lambda tape: tape.tell(stream.UNPAUSED, cause="budget")
     if facts.is_limited or facts.needs_login:
         steps["unlimit"] = lambda tape: tape.tell(stream.UNLIMITED)
+    if record.approvals:
+        steps["settle"] = lambda tape: tape.settle(tape.record.approvals[0])
+    return steps
+
+
+def _elsewhere(record: SessionRecord) -> dict[str, Step]:
+    """One whose process is not ours: it asks, its time may be up, and it may be stopped."""
+    facts = record.facts
+    steps: dict[str, Step] = {}
+    if not facts.is_over:
+        steps["stop"] = lambda tape: tape.tell(stream.STOP_ASKED)
+        if "budget" not in facts.pauses:
+            steps["pause for money"] = lambda tape: tape.tell(stream.PAUSED, cause="budget")
+        if not record.approvals:
+            steps["ask"] = lambda tape: tape.ask(f"a{tape.record.seq}")
+    if "budget" in facts.pauses:
+        steps["unpause for money"] = lambda tape: tape.tell(stream.UNPAUSED, cause="budget")
     if record.approvals:
         steps["settle"] = lambda tape: tape.settle(tape.record.approvals[0])
     return steps

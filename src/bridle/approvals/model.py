@@ -247,8 +247,10 @@ class Approval(Requested, frozen=True, kw_only=True):
             return True
         if isinstance(self.ending, Cancelled) and self.ending.cause in _FINISHED_AT_ONCE:
             return True
-        # Of a tool that may run, we hear what became of it.
+        # Of a tool that may run, we hear what became of it, unless its process is not ours: the
+        # only launch of such a session has the session's id.
         is_told = self.status != "allowed" or self.kind == "elicitation"
+        is_told = is_told or self.launch == self.session
         return is_told and self.delivered is not None
 
 

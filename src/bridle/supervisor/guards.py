@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import time
 from collections.abc import Callable, Coroutine
@@ -108,6 +109,8 @@ class Guards:
         after that was meant to be."""
         for charge in self._sessions:
             ended = charge.record.launch.ended_at if charge.record.launch else None
+            if charge.record.external:
+                ended = math.inf  # for good
             if ended is None or is_live(charge.record.state):
                 continue
             children = [self._sessions.get(c.id) for c in self.family.live_children(charge.id)]

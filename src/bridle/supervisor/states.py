@@ -243,6 +243,23 @@ def possible_in(state: State) -> tuple[Operation, ...]:
     return tuple(operation for operation in OPERATIONS if state in ALLOWED[operation])
 
 
+# --- what can be done with one whose process is not ours
+
+#: We can't speak to it, nor start it: only let it in, or not.
+ELSEWHERE: tuple[Operation, ...] = ("stop", "delete")
+_ELSEWHERE_HINT = "its process is not ours: stop it, and make another one with `bridle mcp token`"
+
+
+def check_possible_elsewhere(operation: Operation, state: State, session: str = "") -> None:
+    if operation not in ELSEWHERE:
+        raise NotPossible(operation, state, _ELSEWHERE_HINT, session)
+    check_possible(operation, state, session)
+
+
+def possible_elsewhere(state: State) -> tuple[Operation, ...]:
+    return tuple(operation for operation in possible_in(state) if operation in ELSEWHERE)
+
+
 # --- what can follow
 
 #: What holds an agent back, whatever it does.
@@ -252,7 +269,8 @@ _HELD: frozenset[State] = frozenset({"paused", "needs login", "rate limited"})
 TRANSITIONS: dict[State, frozenset[State]] = {
     "queued": _HELD | {"starting", "stopped"},
     "starting": _HELD | ENDED | {"stopping", "idle"},
-    "idle": _HELD | ENDED | {"stopping", "running"},
+    # Straight to an approval: what goes on in a process that is not ours is not known.
+    "idle": _HELD | ENDED | {"stopping", "running", "awaiting approval"},
     # Not stopped: a process that ends in the middle of a turn has failed.
     "running": _HELD | {"stopping", "idle", "awaiting approval", "failed", "lost"},
     "awaiting approval": _HELD | ENDED | {"stopping", "idle", "running"},
@@ -265,5 +283,6 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     "stopping": _HELD | {"stopped", "queued"},
     "failed": _HELD | {"queued"},
     "lost": _HELD | {"queued"},
-    "stopped": _HELD | {"queued"},
+    # Idle is one whose process is not ours, once it is made: it is there already.
+    "stopped": _HELD | {"queued", "idle"},
 }

@@ -22,12 +22,13 @@ from ..process.transport import Stopped
 from ..protocol.answers import Interrupted
 from ..session.session import Session
 from ..views import stream
-from ..views.stream import Limits, OrphanRule, PauseCause
+from ..views.stream import External, Limits, OrphanRule, PauseCause
 from .audience import Listener
 from .births import Births, Wish
 from .charge import Charge
 from .course import Course
 from .environment import Value
+from .external import Outside
 from .lineage import LineageLimits, orphans_of
 from .means import Means
 from .notes import note
@@ -35,7 +36,7 @@ from .policies import PolicyGiven, put_under
 from .prompts import Said, prompted
 from .record import SessionRecord
 from .sessions import Forgotten, copy
-from .states import Operation, check_possible
+from .states import Operation, check_possible, check_possible_elsewhere
 
 #: How long a start waits for each agent that it takes up.
 BEGIN_SECONDS = 5.0
@@ -61,6 +62,8 @@ class Supervisor:
         self._sessions, self._guards = self._course.sessions, self._course.guards
         self._fleet, self._pen = self._course.fleet, self._course.pen
         self._births = Births(means, self._sessions, self._guards)
+        #: What is asked by processes that are not ours.
+        self.outside = Outside(means, self._sessions)
         #: Whether nobody looks after the agents: then nothing is done, and nothing is written.
         self.is_asleep = False
         self.recovered = Recovered()
@@ -115,6 +118,7 @@ class Supervisor:
             seconds=asyncio.get_running_loop().time() - start,
         )
         self._begin()
+        await self.outside.begin()
 
     async def look(self) -> None:
         """Only see what there is."""
@@ -141,6 +145,7 @@ class Supervisor:
         """Let all go: agents run on, and a later supervisor takes them up."""
         self._fleet.close()
         self._guards.close()
+        await self.outside.aclose()
         if not self.is_asleep:
             self._pen.write([note(stream.CLOSED, stream.Released(at=self._means.now()))])
         await self._sessions.aclose()
@@ -195,6 +200,28 @@ class Supervisor:
         )
         return await self._births.create(wish, by)
 
+    async def create_external(
+        self,
+        *,
+        kind: External,
+        folder: str | os.PathLike[str],
+        by: Person,
+        name: str = "",
+        policy: PolicyGiven = "ask",
+        limits: Limits | None = None,
+        labels: Mapping[str, str] | None = None,
+        id: str | None = None,  # noqa: A002 - it is the session's
+    ) -> SessionRecord:
+        """A session whose process somebody else starts, and which is there until it is stopped: a
+        `root` runs others by our tools, a `permit` only asks what it may (`outside`)."""
+        self._check_awake()
+        wish = Wish(
+            cwd=folder, policy=policy, env={}, launch={}, id=id, name=name, labels=labels or {},
+            parent=None, limits=limits or Limits(), orphans="stop", prompt=None, start=False,
+            loopback=kind == "root", external=kind,
+        )  # fmt: skip
+        return await self._births.create(wish, by)
+
     async def fork(
         self,
         session: str,
@@ -230,7 +257,8 @@ class Supervisor:
         self._check_awake()
         charge = self._sessions.get(session)
         if charge.agent is None:
-            raise NotPossible("ask the CLI", charge.record.state, "resume it first", charge.id)
+            hint = "its process is not ours" if charge.record.external else "resume it first"
+            raise NotPossible("ask the CLI", charge.record.state, hint, charge.id)
         return charge.agent.session
 
     async def stop(self, session: str, *, by: str = "", words: str = "") -> Stopped | None:
@@ -240,6 +268,8 @@ class Supervisor:
         why = f"its parent {charge.id} was stopped"
         children = [self._sessions.get(child).stop(by, why) for child in below.stop]
         stopped, *_ = await asyncio.gather(charge.stop(by, words), *children)
+        if charge.record.external:
+            self.outside.ended(charge.id, "it was stopped")
         return stopped
 
     async def start(
@@ -294,8 +324,7 @@ class Supervisor:
     async def set_policy(self, session: str, policy: PolicyGiven, *, by: Person) -> SessionRecord:
         """Another policy from now on, whether it runs or not, but between its turns. What people
         had remembered stays; the mode that somebody chose when they approved a plan does not."""
-        self._check_awake()
-        charge = self._sessions.get(session)
+        charge = self._checked("set policy", session)
         return await put_under(self._means, self._sessions, charge, policy, by)
 
     async def delete(self, session: str) -> None:
@@ -305,11 +334,6 @@ class Supervisor:
         self._means.secrets.pop(charge.id, None)
         self._means.secret_values.forget(charge.id)
         await self._sessions.drop(charge)
-
-    def logged_in(self) -> None:
-        """Somebody has logged in, or the limit is lifted: all may go on."""
-        self._check_awake()
-        self._fleet.release()
 
     # --- looking
 
@@ -353,5 +377,6 @@ class Supervisor:
     def _checked(self, operation: Operation, session: str) -> Charge:
         self._check_awake()
         charge = self._sessions.get(session)
-        check_possible(operation, charge.record.state, charge.id)
+        check = check_possible_elsewhere if charge.record.external else check_possible
+        check(operation, charge.record.state, charge.id)
         return charge
