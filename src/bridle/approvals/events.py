@@ -43,7 +43,7 @@ class OutcomeSeen(Struct, frozen=True):
 
 
 class Escalated(Struct, frozen=True):
-    """It is put to somebody else from now on; `steps` has also those who were passed over."""
+    """It is put to somebody else from now on."""
 
     id: str
     steps: tuple[Step, ...]

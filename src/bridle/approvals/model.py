@@ -157,16 +157,24 @@ class Outcome(Struct, frozen=True):
 # --- who is asked, one after the other
 
 
+class PassedOver(Struct, frozen=True):
+    """An ancestor who would have been asked, and why it was not."""
+
+    session: str
+    why: str
+
+
 class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whom it was put to. `to` is an ancestor's session, or "" for people, who may decide at any
     step; `until` is when it goes to the next. `why` says why it did not stay where it was before:
-    the words are `by` the session that passed it on, or our own ("")."""
+    the words are `by` the session that passed it on, or our own (""). `over` are those between."""
 
     to: str = ""
     at: float = 0
     until: float | None = None
     why: str = ""
     by: str = ""
+    over: tuple[PassedOver, ...] = ()
 
 
 # --- the whole
@@ -232,6 +240,10 @@ class Approval(Requested, frozen=True, kw_only=True):
     def asked(self) -> str:
         """The ancestor who is asked now; "" are people."""
         return self.steps[-1].to if self.steps else ""
+
+    def was_put_to(self, session: str) -> bool:
+        """Whether this ancestor is asked, or was before it went on to others."""
+        return any(step.to == session for step in self.steps if step.to)
 
     @property
     def decision(self) -> Decided | None:

@@ -19,9 +19,19 @@ from ..errors import WrongSequence
 from ..journal import Durability, NewEvent
 from ..journal.owner import Owners
 from .clock import Clock, Deadlines
-from .events import Delivered, Ended, OutcomeSeen, event_of
+from .events import Delivered, Ended, Escalated, OutcomeSeen, event_of
 from .fold import fold, view
-from .model import Approval, Cancelled, Decided, Ending, Expired, Outcome, Reject, Requested
+from .model import (
+    Approval,
+    Cancelled,
+    Decided,
+    Ending,
+    Expired,
+    Outcome,
+    Reject,
+    Requested,
+    Step,
+)
 from .pending import Pending
 from .remember import Remembered, event_of_rule, rule_of
 from .shelf import Shelf
@@ -222,6 +232,42 @@ class Register:
         for pending in unlogged.values():
             if pending.ending and pending.claim is None:
                 self._end(pending, pending.ending)
+
+    # --- passing on
+
+    def escalate(self, pending: Pending, step: Step) -> asyncio.Future[Approval]:
+        """Put it to somebody else. Until the log has that nobody may end it, but what cancels it
+        holds at once."""
+        assert pending.claim is None
+        loop = asyncio.get_running_loop()
+        body, done = Escalated(pending.approval.id, (step,)), loop.create_future()
+        events = [event_of(body)]
+        pending.claim = loop.create_future()
+        self._write(pending.approval.session, events, partial(self._escalated, pending, body, done))
+        return done
+
+    def _escalated(
+        self,
+        pending: Pending,
+        body: Escalated,
+        done: asyncio.Future[Approval],
+        seq: int,
+        error: BaseException | None,
+    ) -> None:
+        claim, pending.claim = pending.claim, None
+        if not error:
+            after = fold(pending.approval, seq, body)
+            assert after
+            pending.approval = view(after)
+            self._changed(pending.approval)
+        if not done.done():
+            done.set_exception(error) if error else done.set_result(pending.approval)
+        if pending.ending:  # it was cancelled meanwhile
+            self._end(pending, pending.ending)
+        else:
+            self._watch_time(pending)
+        if claim:
+            claim.set_result(None)
 
     # --- after the end
 

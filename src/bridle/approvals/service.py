@@ -7,11 +7,13 @@ The face of the package. Who may decide is for `standing` to say, the race for t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
+from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from ..errors import Asleep
 from ..ids import new_token
@@ -32,6 +34,7 @@ from .model import (
     Outcome,
     Requested,
     Status,
+    Step,
 )
 from .pending import Pending
 from .register import Register
@@ -47,6 +50,9 @@ from .standing import (
     is_rule,
 )
 from .watch import ApprovalWatch
+
+#: Says whom a request is put to first. People may decide it in any case.
+Address: TypeAlias = Callable[[ApprovalRequest], Awaitable[tuple[Step, ...]]]
 
 
 @asynccontextmanager
@@ -91,6 +97,8 @@ class Approvals:
         self.journal = journal
         #: The policies of the sessions that have a desk here.
         self.judges: dict[str, Judge] = {}
+        #: Whom what a session asks is put to; by itself it is put to people.
+        self.address: Address = _to_people
         self.clock = clock
         self.owners = owners
         self.remembered = Remembered(journal, owners, clock.now)
@@ -175,18 +183,23 @@ class Approvals:
     ) -> Pending | Approval:
         """The one that is there, or else a new one, on its way to the log."""
         digest, number = digest_of(request.kind, request.tool, request.input), 1
+        is_addressed = False
         while True:
             approval_id = _id_of(request, digest, number)
             stored = await self._shelf.get(approval_id) if request.tool_use_id else None
             self._check_open()
             pending = self._register.pending.get(approval_id)
             found = pending.as_told if pending else stored
-            if found is None:
+            if found is not None and not _is_withdrawn(found):
+                return pending or found
+            if found is not None:
+                number += 1  # the CLI took it back, and now asks anew
+            elif is_addressed:
                 limit = self._expires_in if expires_in is None else expires_in
                 return self._register.add(self._requested(request, approval_id, digest, limit))
-            if not _is_withdrawn(found):
-                return pending or found
-            number += 1  # the CLI took it back, and now asks anew
+            else:
+                request = replace(request, steps=await self.address(request))
+                is_addressed = True  # and meanwhile it may have been asked: look again
 
     def _requested(
         self, request: ApprovalRequest, approval_id: str, digest: str, limit: float | None
@@ -236,6 +249,14 @@ class Approvals:
         pending = await self._free(approval_id)
         self._register.expire(pending)
         return await asyncio.shield(pending.over)
+
+    async def escalate(self, approval_id: str, step: Step, *, known: int) -> Approval:
+        """Put it to whom the step says, if it has so many steps until now: else somebody else has
+        passed it on, and it is left there. AlreadyDecided if it has ended."""
+        pending = await self._free(approval_id)
+        if len(pending.approval.steps) != known:
+            return pending.approval
+        return await self._register.escalate(pending, step)
 
     async def _free(self, approval_id: str) -> Pending:
         """One that is pending and that nobody else is about to end."""
@@ -353,6 +374,10 @@ class Approvals:
             raise Asleep
         if self._is_closed:
             raise ApprovalsClosed("the approvals are closed")
+
+
+async def _to_people(_: ApprovalRequest) -> tuple[Step, ...]:
+    return ()
 
 
 def _id_of(request: ApprovalRequest, digest: str, number: int) -> str:

@@ -110,6 +110,7 @@ class Shelf:
         if not isinstance(asked, Requested) or asked.id != approval.id:
             return approval
         facts = {name: getattr(asked, name) for name in Requested.__struct_fields__}
+        del facts["steps"]  # it may have been put to others since
         ending: Ending | None = approval.ending
         if isinstance(ended, Ended):
             ending = ended.ending

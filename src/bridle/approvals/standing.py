@@ -65,8 +65,10 @@ def _check_agent(by: Agent, session: str, approval: Approval, choice: Choice) ->
         raise MayNotDecide(by, what, "it is no ancestor of the session that asks")
     if approval.guard:
         raise MayNotDecide(by, what, f"only a person may ({approval.guard})")
-    if not isinstance(getattr(choice, "remember", Once()), Once):
-        raise MayNotDecide(by, what, "only a person may have a rule remembered")
+    if not approval.was_put_to(session):
+        raise MayNotDecide(by, what, "it was not put to this agent; others are asked")
+    if isinstance(getattr(choice, "remember", Once()), Always):
+        raise MayNotDecide(by, what, "only a person may have a rule remembered for always")
     if getattr(choice, "directories", ()):
         raise MayNotDecide(by, what, "only a person may give an agent more folders")
     if isinstance(choice, ApprovePlan) and choice.mode != "default":

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ..views import stream
 from .charge import Charge
+from .escalation import Escalation
 from .fleet import Fleet
 from .guards import Guards
 from .lineage import LineageLimits
@@ -29,6 +30,7 @@ class Course:
         self.guards = Guards(means, self.sessions, lineage, free_bytes, self.pump)
         self.fleet = Fleet(self.sessions, size, means.now, self._released, self.guards.has_room)
         self.pen = Pen(means.owners.of(stream.SUPERVISOR))
+        self.escalation = Escalation(means, self.sessions)
 
     def _told(self, charge: Charge, entries: Sequence[stream.Entry]) -> None:
         """Its stream has grown."""
@@ -45,6 +47,7 @@ class Course:
                         charge.write(stream.UNLIMITED, stream.Unlimited(at=one.at))
         charge.pausing.difference_update(charge.record.facts.pauses)
         self.guards.told(charge)
+        self.escalation.told(charge)
         self._go_on(charge)
         if charge.record.facts.is_queued:
             self.fleet.pump()

@@ -39,6 +39,8 @@ class Means(Struct):
     now: Callable[[], float]
     #: Where we are to be reached, by TCP and by a socket's path.
     addresses: tuple[str, ...] = ()
+    #: So many seconds an ancestor has to answer before the next is asked; 0: people are at once.
+    escalate_after: float = 0.0
     hooks: HooksOf = lambda _: None
     tools: ToolsOf = lambda _: ()
     loopback: LaunchTools = lambda _, __: {}

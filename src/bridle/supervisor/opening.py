@@ -24,6 +24,8 @@ from .supervisor import Supervisor
 SIZE = 20
 #: With less than this on the disk, agents are paused.
 FREE_BYTES = 256 * 1024 * 1024
+#: So many seconds an agent is asked about those below it, before the next is.
+ESCALATE_AFTER = 120.0
 
 
 def default_home() -> Path:
@@ -41,6 +43,7 @@ async def open_supervisor(
     loopback: Callable[[Supervisor], LaunchTools] | None = None,
     lineage: LineageLimits | None = None,
     expires_in: float | None = None,
+    escalate_after: float = ESCALATE_AFTER,
     free_bytes: int = FREE_BYTES,
     stop_limits: StopLimits | None = None,
     environ: Mapping[str, str] | None = None,
@@ -52,8 +55,10 @@ async def open_supervisor(
 
     At most `size` run at a time. `hooks` and `tools` give each session its own: the same ones after
     a restart; `loopback` gives those by which agents run others. Below `free_bytes` on the disk
-    agents are paused. A person is asked before an agent speaks to one of the `addresses`, which are
-    our own. HomeInUse if another has the home, HomeNotPrivate if others could change what is in it.
+    agents are paused. An ancestor has `escalate_after` seconds to decide what a session asks, then
+    the next, then people; with 0 people are asked at once. A person is asked before an agent speaks
+    to one of the `addresses`, which are our own. HomeInUse if another has the home, HomeNotPrivate
+    if others could change what is in it.
 
     One that is asleep only reads what is stored: nothing is taken up, started, or written to the
     sessions' streams, and what would need that raises Asleep.
@@ -69,6 +74,7 @@ async def open_supervisor(
             means.hooks = hooks or means.hooks
             means.tools = tools or means.tools
             means.stop = stop_limits or means.stop
+            means.escalate_after = escalate_after
             means.environ = dict(environ) if environ is not None else means.environ
             supervisor = Supervisor(means, size, lineage or LineageLimits(), free_bytes)
             if loopback:

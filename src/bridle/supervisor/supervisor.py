@@ -118,6 +118,7 @@ class Supervisor:
             seconds=asyncio.get_running_loop().time() - start,
         )
         self._begin()
+        self._course.escalation.begin()
         await self.outside.begin()
 
     async def look(self) -> None:
@@ -145,6 +146,7 @@ class Supervisor:
         """Let all go: agents run on, and a later supervisor takes them up."""
         self._fleet.close()
         self._guards.close()
+        await self._course.escalation.aclose()
         await self.outside.aclose()
         if not self.is_asleep:
             self._pen.write([note(stream.CLOSED, stream.Released(at=self._means.now()))])
