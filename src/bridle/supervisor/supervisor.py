@@ -15,7 +15,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..approvals import Approvals, Person
+from ..approvals import Agent, Approval, Approvals, Person
+from ..approvals.model import Choice
 from ..errors import Asleep, JournalUnwritable, NotPossible
 from ..journal import Journal
 from ..process.transport import Stopped
@@ -336,6 +337,25 @@ class Supervisor:
         self._means.secrets.pop(charge.id, None)
         self._means.secret_values.forget(charge.id)
         await self._sessions.drop(charge)
+
+    # --- what agents decide for those below them
+
+    async def respond(
+        self, approval_id: str, choice: Choice, *, by: Agent, shown: str | None = None
+    ) -> Approval:
+        """Decide what was put to this agent: MayNotDecide where that is not for it to grant."""
+        self._check_awake()
+        return await self._course.escalation.respond(approval_id, choice, by, shown)
+
+    async def escalate(self, approval_id: str, *, by: Agent, why: str) -> Approval:
+        """Have it put to who is above this agent, with its words; at last to people."""
+        self._check_awake()
+        return await self._course.escalation.escalate(approval_id, by, why)
+
+    def logged_in(self) -> None:
+        """Somebody has logged in, or the limit is lifted: all may go on."""
+        self._check_awake()
+        self._fleet.release()
 
     # --- looking
 
