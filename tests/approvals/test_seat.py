@@ -26,7 +26,7 @@ from bridle.approvals import (
     open_desk,
     past_calls,
 )
-from bridle.approvals.model import Choice, PlanMode, Remember
+from bridle.approvals.model import ApprovalRequest, Choice, PlanMode, Remember, Step
 from bridle.errors import InvalidRule
 from bridle.journal import Journal, memory_journal
 from bridle.policy import Allowed, Asked, Call, Denied, Ground, InForce, Policy, try_policy
@@ -173,6 +173,10 @@ async def test_a_policy_can_be_tried_on_what_the_trail_has(
     await asyncio.wait([asking])
 
 
+async def _to_parent(_: ApprovalRequest) -> tuple[Step, ...]:
+    return (Step(to="parent", at=1, until=2),)
+
+
 @pytest.mark.parametrize(
     ("choice", "reason"),
     [
@@ -184,6 +188,7 @@ async def test_an_ancestor_gives_no_more_than_it_may(
     approvals: Approvals, choice: Choice, reason: str
 ) -> None:
     policy = force()
+    approvals.address = _to_parent
     desk = await open_desk(approvals, policy, session="s", by=ADA, lineage=("parent",))
     asking = asyncio.ensure_future(desk.ask(bash("npm test"), Asked("no rule")))
     (approval,) = await _pending(approvals)
@@ -196,6 +201,7 @@ async def test_an_ancestor_gives_no_more_than_it_may(
 
 @pytest.mark.parametrize("mode", ["acceptEdits", "bypassPermissions"])
 async def test_only_a_person_has_a_plan_go_on_unasked(approvals: Approvals, mode: PlanMode) -> None:
+    approvals.address = _to_parent
     desk = await open_desk(approvals, force(), session="s", by=ADA, lineage=("parent",))
     plan = CanUseTool(tool_name="ExitPlanMode", input={"plan": "p"}, tool_use_id="t")
     asking = asyncio.ensure_future(desk.ask(plan, Asked("a plan")))

@@ -23,7 +23,7 @@ from bridle.approvals import (
     ShownOtherwise,
     open_approvals,
 )
-from bridle.approvals.model import Choice, Decider, Kind
+from bridle.approvals.model import Choice, Decider, Kind, Step
 from bridle.errors import InvalidEntry
 from bridle.journal import Journal
 
@@ -31,11 +31,13 @@ from .helpers import ANN, TurnedClock, kinds_in, request
 
 LINEAGE = ("root", "parent")
 GUARD = "writes to .git/hooks"
+#: It was put to the parent, then to the root, then to people.
+STEPS = (Step(to="parent", at=1, until=2), Step(to="root", at=2, until=3), Step(at=3))
 
 
 @pytest.mark.parametrize("who", LINEAGE)
 async def test_a_strict_ancestor_may_decide(approvals: Approvals, who: str) -> None:
-    asked = await approvals.open(request(lineage=LINEAGE))
+    asked = await approvals.open(request(lineage=LINEAGE, steps=STEPS))
     decided = await approvals.decide(asked.id, Approve(), by=Agent(who), under="delegated")
     assert decided.decision
     assert (decided.decision.by, decided.decision.rule) == (Agent(who), "delegated")
@@ -53,8 +55,11 @@ async def test_a_strict_ancestor_may_decide(approvals: Approvals, who: str) -> N
         (Agent(""), Approve(), LINEAGE, "", "no ancestor"),
         (Agent("parent"), Approve(), LINEAGE, GUARD, "only a person may"),
         (Agent("root"), Approve(), LINEAGE, GUARD, "only a person may"),
-        (Agent("parent"), Approve(remember=ForSession("Bash")), LINEAGE, "", "remembered"),
+        (Agent("grandparent"), Approve(), ("grandparent", *LINEAGE), "", "not put to this agent"),
+        (Agent("grandparent"), Reject(), ("grandparent", *LINEAGE), "", "not put to this agent"),
+        (Agent("parent"), Approve(remember=Always("Bash")), LINEAGE, "", "remembered"),
         (Agent("parent"), Reject(remember=Always("Bash")), LINEAGE, "", "remembered"),
+        (Agent("parent"), Approve(directories=("/",)), LINEAGE, "", "more folders"),
         (Nobody(), Approve(), LINEAGE, "", "nothing can be allowed"),
         (Person(""), Approve(), LINEAGE, "", "has a name"),
     ],
@@ -68,7 +73,7 @@ async def test_others_may_not(
     guard: str,
     reason: str,
 ) -> None:
-    asked = await approvals.open(request(lineage=lineage, guard=guard))
+    asked = await approvals.open(request(lineage=lineage, guard=guard, steps=STEPS))
     with pytest.raises(MayNotDecide, match=reason) as caught:
         await approvals.decide(asked.id, choice, by=by)
     assert caught.value.by == by

@@ -120,6 +120,7 @@ class Desk:
             notes=tuple(verdict.notes),
             guard=verdict.guard,
             folder=self._folder,
+            cwd=verdict.cwd,
         )
         approval = await self._asked(asking)
         return answer_of(approval, request.input)

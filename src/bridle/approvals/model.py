@@ -206,6 +206,8 @@ class ApprovalRequest(Struct, frozen=True, kw_only=True):
     guard: str = ""
     #: The agent's folder: what "always" may be limited to.
     folder: str = ""
+    #: The folder in which its shell is, where the CLI tells that.
+    cwd: str = ""
     #: Whom it was put to until now, the last is the one who is asked; none: people are.
     steps: tuple[Step, ...] = ()
 

@@ -1,4 +1,4 @@
-"""Rules that people had remembered: for a session, in its stream; for always, as records.
+"""Rules that were remembered: for a session, in its stream; for always, as records.
 
 Owns where they are kept and who is told of them; what a rule means is the policy's. A rule that is
 no longer wanted is marked, not erased: who took it back is a part of the trail.
@@ -22,7 +22,7 @@ from ..journal import Durability, Event, Journal, NewEvent, Projection
 from ..journal.owner import Owners
 from .errors import UnknownRule
 from .events import sealed
-from .model import Always, Approval, Decided, ForSession, Once, Person, Reject
+from .model import Agent, Always, Approval, Decided, ForSession, Once, Person, Reject
 from .standing import only_a_person
 
 RULE_ADDED = "rule.added"
@@ -41,13 +41,14 @@ class Removal(Struct, frozen=True):
 class RememberedRule(Struct, frozen=True, kw_only=True):
     """A rule that somebody had remembered when deciding an approval, whose id is the rule's too.
 
-    `session` is set for one of a session; `folder` is the scope of one for always ("": everywhere).
+    `session` is set for one of a session, and an agent has it remembered for no other; `folder` is
+    the scope of one for always ("": everywhere).
     """
 
     id: str
     rule: str
     behavior: Literal["allow", "deny"]
-    by: Person
+    by: Person | Agent
     at: float
     session: str | None = None
     folder: str = ""
@@ -77,7 +78,9 @@ _RULES: dict[str, msgspec.json.Decoder[RememberedRule] | msgspec.json.Decoder[Ru
 def rule_of(approval: Approval, decided: Decided) -> RememberedRule | None:
     """What the decision wants remembered, if it does."""
     remember = getattr(decided.choice, "remember", Once())
-    if not isinstance(decided.by, Person) or isinstance(remember, Once):
+    if not isinstance(decided.by, Person | Agent) or isinstance(remember, Once):
+        return None
+    if isinstance(decided.by, Agent) and not isinstance(remember, ForSession):
         return None
     rule = RememberedRule(
         id=approval.id,

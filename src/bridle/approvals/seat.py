@@ -7,6 +7,7 @@ recorded act, and pinned by the policy's hash.
 from __future__ import annotations
 
 from ..ids import new_token
+from ..policy.ceilings import REMEMBERED, REMEMBERED_BY_AGENT
 from ..policy.force import InForce
 from ..policy.suggest import suggest
 from ..policy.verdicts import Call
@@ -57,7 +58,7 @@ async def seated(
 
     def apply(rule: RememberedRule) -> None:
         change = policy.forget if rule.removed else policy.remember
-        change(rule.rule, rule.behavior, f"remembered {rule.id}")
+        change(rule.rule, rule.behavior, _source(rule))
 
     def candidates(request: CanUseTool) -> list[str]:
         call = Call(request.tool_name, request.input)
@@ -78,6 +79,12 @@ async def seated(
         apply(rule)
     await _leave_behind(approvals, session, desk.launch)
     return desk
+
+
+def _source(rule: RememberedRule) -> str:
+    """What an agent had remembered never gets past those above the session."""
+    who = REMEMBERED if isinstance(rule.by, Person) else REMEMBERED_BY_AGENT
+    return f"{who} {rule.id}"
 
 
 async def _leave_behind(approvals: Approvals, session: str, launch: str) -> None:

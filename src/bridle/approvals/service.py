@@ -97,8 +97,8 @@ class Approvals:
         self.journal = journal
         #: The policies of the sessions that have a desk here.
         self.judges: dict[str, Judge] = {}
-        #: Whom what a session asks is put to; by itself it is put to people.
-        self.address: Address = _to_people
+        #: Whom what a session asks is put to, where somebody knows its ancestors.
+        self.address: Address = _as_given
         self.clock = clock
         self.owners = owners
         self.remembered = Remembered(journal, owners, clock.now)
@@ -183,23 +183,20 @@ class Approvals:
     ) -> Pending | Approval:
         """The one that is there, or else a new one, on its way to the log."""
         digest, number = digest_of(request.kind, request.tool, request.input), 1
-        is_addressed = False
+        # Before it is looked for: nothing may come between that and the asking.
+        request = replace(request, steps=await self.address(request))
         while True:
             approval_id = _id_of(request, digest, number)
             stored = await self._shelf.get(approval_id) if request.tool_use_id else None
             self._check_open()
             pending = self._register.pending.get(approval_id)
             found = pending.as_told if pending else stored
-            if found is not None and not _is_withdrawn(found):
-                return pending or found
-            if found is not None:
-                number += 1  # the CLI took it back, and now asks anew
-            elif is_addressed:
+            if found is None:
                 limit = self._expires_in if expires_in is None else expires_in
                 return self._register.add(self._requested(request, approval_id, digest, limit))
-            else:
-                request = replace(request, steps=await self.address(request))
-                is_addressed = True  # and meanwhile it may have been asked: look again
+            if not _is_withdrawn(found):
+                return pending or found
+            number += 1  # the CLI took it back, and now asks anew
 
     def _requested(
         self, request: ApprovalRequest, approval_id: str, digest: str, limit: float | None
@@ -376,8 +373,8 @@ class Approvals:
             raise ApprovalsClosed("the approvals are closed")
 
 
-async def _to_people(_: ApprovalRequest) -> tuple[Step, ...]:
-    return ()
+async def _as_given(request: ApprovalRequest) -> tuple[Step, ...]:
+    return request.steps
 
 
 def _id_of(request: ApprovalRequest, digest: str, number: int) -> str:

@@ -85,7 +85,7 @@ def check_input(by: Decider, approval: Approval, choice: Choice, judge: Judge | 
             what = f"approval {approval.id}"
             raise MayNotDecide(by, what, "its policy is not here to judge a changed input")
         return
-    verdict = judge(Call(approval.tool, choice.input))
+    verdict = judge(Call(approval.tool, choice.input, cwd=approval.cwd))
     if isinstance(verdict, Denied):
         raise InvalidDecision(approval.id, f"with this input {verdict.because}")
     if isinstance(verdict, Asked) and verdict.guard and not isinstance(by, Person):

@@ -71,7 +71,8 @@ class Denied(Struct, frozen=True, tag="deny"):
 class Asked(Struct, frozen=True, tag="ask"):
     """Somebody must say. `guard` names what the laundering guard has seen: then only a person may.
 
-    `notes` are what whoever is asked should know.
+    `notes` are what whoever is asked should know; `cwd` is where the call would be made, for those
+    who judge it from elsewhere.
     """
 
     because: str
@@ -79,6 +80,7 @@ class Asked(Struct, frozen=True, tag="ask"):
     source: str = ""
     guard: str = ""
     notes: tuple[str, ...] = ()
+    cwd: str = ""
 
 
 Verdict: TypeAlias = Allowed | Denied | Asked

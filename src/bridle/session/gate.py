@@ -13,8 +13,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias, TypeVar
 
-import msgspec
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from ..policy.force import InForce
 from ..policy.presets import Preset
@@ -178,7 +178,7 @@ class Gate:
         seen.was_asked = True
         if not self._waits_in_hook or event.tool_name in ALWAYS_ASKED:
             return _output("ask", verdict.because)
-        given = self._desk.ask(request, verdict)
+        given = self._desk.ask(request, replace(verdict, cwd=call.cwd))
         if inspect.isawaitable(given):
             return self._later_in_hook(request, seen, given)
         return _as_output(self._decided(request, seen, given))
@@ -203,7 +203,7 @@ class Gate:
                 verdict = Asked(reason)
         seen.was_asked = True
         request = self._plans.shown(request)
-        given = self._desk.ask(request, verdict)
+        given = self._desk.ask(request, replace(verdict, cwd=call.cwd))
         if inspect.isawaitable(given):
             return self._later(request, seen, given)
         return self._decided(request, seen, given)
@@ -259,18 +259,18 @@ class Gate:
             match update:
                 case SetMode(mode=mode):
                     self.policy.choose(mode)
-                    told.append(msgspec.structs.replace(update, destination="session"))
+                    told.append(replace(update, destination="session"))
                 case AddDirectories(directories=directories):
                     self.policy.add_folders(directories)
-                    told.append(msgspec.structs.replace(update, destination="session"))
+                    told.append(replace(update, destination="session"))
                 case RemoveDirectories():
-                    told.append(msgspec.structs.replace(update, destination="session"))
+                    told.append(replace(update, destination="session"))
                 case AddRules(rules=rules, behavior=behavior):
                     for rule in rules:
                         self.policy.remember(text_of(rule), behavior)
                 case _:
                     _log.warning("rules that the CLI holds are not changed: %r", update)
-        return msgspec.structs.replace(decision, updated_permissions=told or UNSET)
+        return replace(decision, updated_permissions=told or UNSET)
 
     def _still_allowed(self, decision: Decision, request: CanUseTool, seen: _Seen) -> Decision:
         """A changed input is another call: what a rule denies stays denied."""

@@ -277,4 +277,5 @@ def _call(
     request: ApprovalRequest, child: SessionRecord, given: dict[str, Any] | None = None
 ) -> Call:
     """The call that would be made. Its paths are those of the session that makes it."""
-    return Call(request.tool, request.input if given is None else given, cwd=child.folder)
+    where = request.cwd or child.folder
+    return Call(request.tool, request.input if given is None else given, cwd=where)
