@@ -12,7 +12,7 @@ import pytest
 from bridle.approvals import Approve, ApprovePlan, ForSession, Policies
 from bridle.errors import InvalidPolicy, NotPossible, UnknownSession
 from bridle.policy import Policy
-from bridle.supervisor import SessionRecord, Supervisor, making
+from bridle.supervisor import SessionRecord, Supervisor, delegations
 from bridle.supervisor.policies import Named
 from bridle.testing import FakeCli
 from bridle.views import stream
@@ -244,7 +244,9 @@ async def test_one_that_is_read_while_another_is_set_is_kept_with_its_own_files(
         made = await home.start(supervisor, *TURN, start=False, policy=files[0])
         means, charge = supervisor._means, supervisor._sessions.get(made.id)
         monkeypatch.setattr(Policies, "text", slow)
-        reading = asyncio.ensure_future(making._policy(means, charge.record))
+        record = charge.record
+        pinned = delegations.pinned(means, record.policy, record.guarded)
+        reading = asyncio.ensure_future(pinned)
         await is_read.wait()
         await supervisor.set_policy(made.id, files[1], by=ME)
         is_set.set()

@@ -1,6 +1,7 @@
-"""Which policy a session is under: applied by a person's recorded act, and pinned by its hash.
+"""Which policy a session is under: applied by a recorded act, and pinned by its hash.
 
-Owns the texts, by digest, and the events that apply them; does not read files and does not judge.
+The act is a person's; an agent's it can be once, when it makes a session below itself. Owns the
+texts, by digest, and the events that apply them; does not read files and does not judge.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from msgspec import Struct
 from ..errors import WrongRevision
 from ..journal import Durability, Event, Journal, Projection
 from ..journal.owner import Owners
-from .errors import ApprovalError
+from .errors import ApprovalError, MayNotDecide
 from .events import sealed
-from .model import Person
+from .model import Agent, Person
 from .standing import only_a_person
 
 POLICIES = "policies"
@@ -30,7 +31,7 @@ class StoredPolicy(Struct, frozen=True):
 
     text: str
     source: str
-    by: Person
+    by: Person | Agent
     at: float
 
 
@@ -39,7 +40,7 @@ class PolicyApplied(Struct, frozen=True):
 
     digest: str
     source: str
-    by: Person
+    by: Person | Agent
     at: float
     files: tuple[str, ...] = ()
 
@@ -68,19 +69,47 @@ class Policies:
         )
 
     async def apply(
-        self, session: str, text: str, *, source: str, by: Person, files: Sequence[str] = ()
+        self,
+        session: str,
+        text: str,
+        *,
+        source: str,
+        by: Person | Agent,
+        files: Sequence[str] = (),
+        lineage: Sequence[str] = (),
     ) -> PolicyApplied:
-        """From now on the session is under this text. The text is kept before it is referred to."""
-        only_a_person(by, f"under which policy session {session} is")
-        digest, now = policy_digest(text), self._now()
-        try:
-            await self._texts.create(digest, StoredPolicy(text, source, by, now), Durability.POWER)
-        except WrongRevision:
-            await self.text(digest)  # it is there, and what it should be
+        """From now on the session is under this text. The text is kept before it is referred to.
+
+        An agent may do so for a session below itself (`lineage` are its ancestors) that is under no
+        policy yet.
+        """
+        if isinstance(by, Agent):
+            await self._check_birth(session, by, lineage)
+        else:
+            only_a_person(by, f"under which policy session {session} is")
+        digest = await self.keep(text, source=source, by=by)
+        now = self._now()
         applied = PolicyApplied(digest, source, by, now, tuple(files))
         event = sealed(POLICY_APPLIED, applied, now)
         await asyncio.shield(self._owners.of(session).append([event], Durability.POWER))
         return applied
+
+    async def keep(self, text: str, *, source: str, by: Person | Agent) -> str:
+        """Have a policy's text; gives its digest. It is in force nowhere by that."""
+        digest = policy_digest(text)
+        kept = StoredPolicy(text, source, by, self._now())
+        try:
+            await self._texts.create(digest, kept, Durability.POWER)
+        except WrongRevision:
+            await self.text(digest)  # it is there, and what it should be
+        return digest
+
+    async def _check_birth(self, session: str, by: Agent, lineage: Sequence[str]) -> None:
+        what = f"under which policy session {session} is"
+        if by.session == session or by.session not in lineage:
+            raise MayNotDecide(by, what, "it is not below this agent")
+        if await self.applied(session) is not None:
+            raise MayNotDecide(by, what, "only a person may change it")
 
     async def applied(self, session: str) -> PolicyApplied | None:
         """The one that is in force."""

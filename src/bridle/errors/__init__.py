@@ -49,6 +49,7 @@
     │   ├── NameTaken
     │   ├── NotPossible                not in the session's state; the text says what to do instead
     │   ├── LimitReached               too many sessions below one, or too deep
+    │   ├── WiderThanParent            an agent would give a session more than it has itself
     │   ├── BudgetTooSmall             it does not fit into what is left above it
     │   ├── InvalidLimit               a limit that can't be
     │   ├── MissingVariables           values that were given by hand are needed again
@@ -134,6 +135,7 @@ from .supervisor import (
     NotPossible,
     SupervisorError,
     UnknownSession,
+    WiderThanParent,
 )
 
 __all__ = [
@@ -197,6 +199,7 @@ __all__ = [
     "UnknownSession",
     "UnreadableAnswer",
     "UnreadableRecord",
+    "WiderThanParent",
     "WrongRevision",
     "WrongSequence",
     "words_of",

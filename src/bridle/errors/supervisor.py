@@ -49,6 +49,20 @@ class LimitReached(SupervisorError):
         self.hint = hint
 
 
+class WiderThanParent(SupervisorError):
+    """An agent wants to give a session below it more than it has itself. `what` is that, `asked`
+    what was wanted and `given` what the parent has."""
+
+    def __init__(self, what: str, asked: str, given: str) -> None:
+        super().__init__(
+            f"the {what} {asked!r} is wider than what its parent has ({given}): ask for that or "
+            "less, or have a person start the session"
+        )
+        self.what = what
+        self.asked = asked
+        self.given = given
+
+
 class BudgetTooSmall(SupervisorError):
     """What a session wants does not fit into what is left above it. Numbers are in the unit of
     the measure: turns, dollars, seconds, tokens, sessions."""

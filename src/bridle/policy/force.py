@@ -9,13 +9,10 @@ import msgspec
 from .ceilings import REMEMBERED, Above, BelowOthers
 from .judge import Judge
 from .policy import Policy
-from .presets import PRESET_OF_MODE, Preset
+from .presets import PRESET_OF_MODE, Preset, is_wider
 from .rules import Rule, parse_rule
 from .verdicts import Behavior, Call, Ground, Verdict
 from .wording import explained
-
-#: The strictest first. (While the CLI is in plan mode, it is judged so in any case.)
-_STRICT: tuple[Preset, ...] = ("read-only", "plan", "ask", "edits", "autonomous")
 
 
 class InForce:
@@ -69,7 +66,7 @@ class InForce:
     def tighten(self, mode: str) -> None:
         """Go back to a stricter preset, if this mode is one; it never loosens."""
         wanted = PRESET_OF_MODE.get(mode, "ask")
-        if mode != "plan" and _STRICT.index(wanted) < _STRICT.index(self._policy.preset):
+        if mode != "plan" and is_wider(self._policy.preset, wanted):
             self._put(self._policy.with_preset(wanted))
 
     def add_rules(self, rules: Iterable[Rule]) -> None:

@@ -86,3 +86,10 @@ PRESET_OF_MODE: dict[str, Preset] = {
     "bypassPermissions": "autonomous",
     "plan": "plan",
 }
+
+#: (While the CLI is in plan mode, it is judged so in any case.)
+STRICTEST_FIRST: tuple[Preset, ...] = ("read-only", "plan", "ask", "edits", "autonomous")
+
+
+def is_wider(preset: Preset, than: Preset) -> bool:
+    return STRICTEST_FIRST.index(preset) > STRICTEST_FIRST.index(than)

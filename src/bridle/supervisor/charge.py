@@ -132,7 +132,11 @@ class Charge:
     async def _start(self) -> None:
         record, launch = self.record, new_token(8)
         intended = stream.Intended(
-            launch=launch, at=self._means.now(), resume=record.resume, fork=record.is_fork
+            launch=launch,
+            at=self._means.now(),
+            resume=record.resume,
+            fork=record.is_fork,
+            node=record.node,
         )
         try:
             found = await asyncio.to_thread(survey_of, record.folder)
@@ -359,4 +363,6 @@ def _with_rules(intended: stream.Intended, rules: tuple[tuple[str, str], ...]) -
 def _in_conversation(spec: LaunchSpec, intended: stream.Intended) -> LaunchSpec:
     if intended.resume is None:
         return spec
-    return msgspec.structs.replace(spec, resume=intended.resume, fork_session=intended.fork)
+    resume, fork, node = intended.resume, intended.fork, intended.node
+    spec = msgspec.structs.replace(spec, resume=resume, fork_session=fork)
+    return msgspec.structs.replace(spec, resume_session_at=node) if node else spec

@@ -75,6 +75,7 @@ def _prompted(record: SessionRecord, entry: Entry) -> None:
 
 def _queued(record: SessionRecord, body: stream.Queued) -> None:
     record.queued_at, record.resume, record.is_fork = body.at, body.resume, body.fork
+    record.node = body.node
     # While a process ends, that it was to stop must not be forgotten: it waits for its place after.
     asked = record.facts.is_stop_asked and record.facts.has_process
     know(record, body.at, is_queued=True, is_stop_asked=asked)
@@ -135,7 +136,12 @@ def _policy_applied(record: SessionRecord, entry: Entry) -> None:
 
 def _intended(record: SessionRecord, body: stream.Intended) -> None:
     record.launch = Launch(
-        id=body.launch, at=body.at, resume=body.resume, fork=body.fork, rules=body.rules
+        id=body.launch,
+        at=body.at,
+        resume=body.resume,
+        fork=body.fork,
+        node=body.node,
+        rules=body.rules,
     )
     record.launches += 1
     record.usage.start_again()

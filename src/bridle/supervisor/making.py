@@ -5,29 +5,29 @@ Owns how a record becomes these, for a new process and for one that runs already
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from ..approvals.desk import Desk
-from ..approvals.policies import Policies
 from ..approvals.seat import seated
 from ..approvals.trust import TrustedFolders
 from ..errors import InvalidLaunch
 from ..policy.force import InForce
-from ..policy.policy import Policy
 from ..policy.rules import Rule, parse_rule
-from ..process.spec import LaunchSpec
-from ..session.folder import Survey
+from ..process.spec import LaunchSpec, StrPath
+from ..session.folder import Survey, bytes_of
 from ..session.gate import Gate
-from ..session.ground import ground_of
 from ..session.hooks import Hooks
 from ..session.making import handlers_of, handshake_seconds, hello, launched
 from ..session.options import SessionOptions
 from ..session.responder import Handlers
 from ..session.tools import DEFAULT_SERVER, Tools, ToolServers
+from .delegations import SERVER, above_of, ground_under, pinned
 from .means import Means
 from .record import SessionRecord
 
@@ -68,6 +68,30 @@ def stored_spec(options: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
+def check_servers(spec: LaunchSpec) -> None:
+    """That no MCP server of somebody else goes by the name of ours, by which agents run others."""
+    given = spec.mcp_config
+    configs = [given] if isinstance(given, str | Mapping) else given or ()
+    for config in configs:
+        for name in _server_names(config, spec.cwd or "."):
+            told = re.sub(r"[^A-Za-z0-9_-]", "_", name)  # as the CLI writes it into names of tools
+            if told == SERVER or told.startswith(f"{SERVER}__"):
+                raise InvalidLaunch(f"an MCP server can't be named {name!r} here: that is Bridle's")
+
+
+def _server_names(config: object, folder: StrPath) -> list[str]:
+    """Those in a configuration, or in its file; what can't be read the CLI does not read either."""
+    if isinstance(config, str):
+        try:
+            is_text = config.lstrip().startswith("{")
+            text = config if is_text else bytes_of(Path(folder) / config)
+            config = msgspec.json.decode(text)
+        except (OSError, ValueError, RecursionError):
+            return []
+    servers = config.get("mcpServers") if isinstance(config, Mapping) else None
+    return list(map(str, servers)) if isinstance(servers, Mapping) else []
+
+
 async def make_new(means: Means, record: SessionRecord, launch: str, found: Survey) -> Made:
     """For a process that is to be started."""
     spec = LaunchSpec(cwd=record.folder, env=means.variables(record), **record.spec)
@@ -97,27 +121,13 @@ def _rules(record: SessionRecord) -> list[Rule]:
     return [parse_rule(text, behavior, record.folder) for behavior, text in rules]  # type: ignore[arg-type]
 
 
-async def _policy(means: Means, record: SessionRecord) -> Policy:
-    """Many sessions are under the same one."""
-    key = digest, guarded = record.policy, record.guarded  # the record may change meanwhile
-    if key not in means.policies:
-        policies = Policies(means.journal, means.owners, means.now)
-        text = await policies.text(digest)
-        means.policies[key] = Policy.read(text, guarded)
-    return means.policies[key]
-
-
 async def gate_of(means: Means, record: SessionRecord, launch: str) -> tuple[Gate, Desk]:
     """What judges a session, and whom it asks."""
-    policy = await _policy(means, record)
-    ground = ground_of(
-        record.folder,
-        also=tuple(map(str, record.spec.get("add_dirs", ()))),
-        addresses=means.addresses,
-        guarded=policy.files,
-        **record.homes,
-    )
-    force = InForce(policy, ground)
+    # The record may change meanwhile.
+    digest, guarded = record.policy, record.guarded
+    policy = await pinned(means, digest, guarded)
+    ground = ground_under(means, record, policy)
+    force = InForce(policy, ground, await above_of(means, record))
     desk = await seated(
         means.approvals,
         force,

@@ -38,6 +38,7 @@ class Launch(Struct, kw_only=True, omit_defaults=True):
     at: float
     resume: str | None = None
     fork: bool = False
+    node: str | None = None
     rules: tuple[tuple[str, str], ...] = ()
     pid: int | None = None
     born: float | None = None
@@ -93,6 +94,8 @@ class SessionRecord(Struct, kw_only=True, omit_defaults=True):
     queued_at: float = 0
     resume: str | None = None
     is_fork: bool = False
+    #: The message of it with which to begin, where that is not the last one.
+    node: str | None = None
     launch: Launch | None = None
     launches: int = 0
     #: The CLI's own id of the conversation.

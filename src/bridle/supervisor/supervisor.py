@@ -25,7 +25,7 @@ from ..session.session import Session
 from ..views import stream
 from ..views.stream import External, Limits, OrphanRule, PauseCause
 from .audience import Listener
-from .births import Births, Wish
+from .births import Births, Fork, Wish
 from .charge import Charge
 from .course import Course
 from .environment import Value
@@ -62,7 +62,7 @@ class Supervisor:
         self._course = Course(means, size, lineage, free_bytes)
         self._sessions, self._guards = self._course.sessions, self._course.guards
         self._fleet, self._pen = self._course.fleet, self._course.pen
-        self._births = Births(means, self._sessions, self._guards)
+        self._births = Births(means, self._sessions, self._guards, lineage)
         #: What is asked by processes that are not ours.
         self.outside = Outside(means, self._sessions)
         #: Whether nobody looks after the agents: then nothing is done, and nothing is written.
@@ -168,14 +168,16 @@ class Supervisor:
         self,
         *,
         cwd: str | os.PathLike[str],
-        by: Person,
+        by: Person | Agent,
         prompt: Said | None = None,
         name: str = "",
         labels: Mapping[str, str] | None = None,
-        policy: PolicyGiven = "ask",
+        policy: PolicyGiven | None = None,
         parent: str | None = None,
         limits: Limits | None = None,
         orphans: OrphanRule = "stop",
+        loopback: bool = False,
+        asks_above: bool = True,
         env: Mapping[str, Value] | None = None,
         start: bool = True,
         id: str | None = None,  # noqa: A002 - it is the session's
@@ -183,24 +185,18 @@ class Supervisor:
     ) -> SessionRecord:
         """A new session, which starts when there is room; with a prompt, it goes to work then.
 
+        `loopback`: its agent may run others. By an agent it is made below that one, and has a part
+        of what that has (WiderThanParent). `asks_above`: its ancestors may be asked for it.
+
         `id` is a uuid that the caller has made up, so that a retry can't make a second one: the
         second is NameTaken. Keywords not named here are fields of `LaunchSpec`: docs/sessions.md.
         """
         self._check_awake()
         wish = Wish(
-            cwd=cwd,
-            policy=policy,
-            env=env or {},
-            launch=launch,
-            id=id,
-            name=name,
-            labels=labels or {},
-            parent=parent,
-            limits=limits or Limits(),
-            orphans=orphans,
-            prompt=prompt,
-            start=start,
-        )
+            cwd=cwd, policy=policy, env=env or {}, launch=launch, id=id, name=name,
+            labels=labels or {}, parent=parent, limits=limits or Limits(), orphans=orphans,
+            prompt=prompt, start=start, loopback=loopback, asks_above=asks_above,
+        )  # fmt: skip
         return await self._births.create(wish, by)
 
     async def create_external(
@@ -229,13 +225,16 @@ class Supervisor:
         self,
         session: str,
         *,
-        by: Person,
+        by: Person | Agent,
         prompt: Said | None = None,
         name: str = "",
         id: str | None = None,  # noqa: A002 - it is the session's
+        at: str | None = None,
     ) -> SessionRecord:
-        """A new session that goes on, by itself, from what this one has said so far."""
-        return await self._births.fork(self._checked("fork", session), by, prompt, name, id)
+        """A new session that goes on, by itself, from what this one has said so far, or from the
+        message with the uuid `at`. An agent may fork those below it."""
+        charge, fork = self._checked("fork", session), Fork(prompt=prompt, name=name, id=id, at=at)
+        return await self._births.fork(charge, fork, by)
 
     # --- what is done with one
 

@@ -195,7 +195,7 @@ async def _put_back(means: Means, charge: Charge, launch: Launch) -> None:
     ended = stream.LaunchEnded(launch=launch.id, how="not started", at=now, words=words)
     events = [note(stream.ENDED, ended)]
     if not charge.record.facts.is_stop_asked and not charge.is_to_stop:
-        again = stream.Queued(at=now, resume=launch.resume, fork=launch.fork)
+        again = stream.Queued(at=now, resume=launch.resume, fork=launch.fork, node=launch.node)
         events.append(note(stream.QUEUED, again))
     await charge.pen.stored(events)
 

@@ -151,11 +151,13 @@ class Prompted(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Queued(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """It is to run, and waits for a place. `resume` is the conversation to go on with."""
+    """It is to run, and waits for a place. `resume` is the conversation to go on with, `node` the
+    message of it with which to begin, where that is not the last one."""
 
     at: float
     resume: str | None = None
     fork: bool = False
+    node: str | None = None
 
 
 class Paused(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -245,6 +247,7 @@ class Intended(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: float
     resume: str | None = None
     fork: bool = False
+    node: str | None = None
     #: What the folder's own settings deny, or want asked, at this launch: behaviour and rule.
     rules: tuple[tuple[str, str], ...] = ()
 

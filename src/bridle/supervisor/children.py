@@ -1,0 +1,127 @@
+"""What an agent may make of a session below itself: of what it has, a part.
+
+Owns which options it may choose, what the child has of its parent, and where "wider" begins. What
+the child may do then is judged call by call, under those above it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ..errors import InvalidLaunch, InvalidPolicy, WiderThanParent
+from ..policy.paths import is_inside
+from ..policy.policy import Policy
+from ..policy.presets import NAMES, PRESET_OF_MODE, STRICTEST_FIRST, Preset, is_wider
+from ..views.stream import Ceiling
+from .delegations import folders_of
+from .policies import Named, PolicyGiven
+from .record import SessionRecord
+
+#: How a CLI is run: the child's is run as its parent's.
+INHERITED = (
+    *("command", "router", "containment", "inherit_env", "unset", "remove_api_key", "entrypoint"),
+    *("file_checkpointing", "session_state_events", "model"),
+)
+#: What an agent may choose. All else is for people: what is run, what it loads, where it writes.
+CHOSEN = frozenset(
+    (
+        *("model", "fallback_model", "system_prompt", "append_system_prompt", "thinking"),
+        *("max_thinking_tokens", "effort", "json_schema", "builtin_tools", "allowed_tools"),
+        *("disallowed_tools", "permission_mode", "add_dirs", "max_turns", "max_budget_usd"),
+        *("partial_messages", "replay_user_messages"),
+    )
+)
+#: No settings of anybody, and no MCP servers beside our own.
+CLOSED: Mapping[str, Any] = {"setting_sources": [], "strict_mcp_config": True}
+#: What the policy decides in place of the CLI.
+_OF_POLICY = ("allowed_tools",)
+#: What these modes let pass is for the policy to let pass.
+_WIDE_MODES: dict[str, Preset] = {
+    "acceptEdits": "edits",
+    "bypassPermissions": "autonomous",
+    "auto": "autonomous",
+}
+
+
+class Standing(Struct, frozen=True):
+    """What a parent has to give: its record, its policy in the strictest form that holds now."""
+
+    record: SessionRecord
+    policy: Policy
+
+    @property
+    def ceiling(self) -> Ceiling:
+        """The bounds that it sets for those below it."""
+        record = self.record
+        return Ceiling(
+            session=record.id,
+            policy=self.policy.digest,
+            guarded=self.policy.files,
+            folder=record.folder,
+            also=folders_of(record),
+            homes=record.homes,
+        )
+
+
+def child_folder(given: str | os.PathLike[str], parent: SessionRecord) -> str:
+    """Where the child works: inside of its parent's folders, with symbolic links followed."""
+    return _inside("working folder", given, parent)
+
+
+def child_spec(options: Mapping[str, Any], parent: SessionRecord) -> dict[str, Any]:
+    """Its launch: how its parent is run, and what the agent has chosen."""
+    for name in options:
+        if name not in CHOSEN:
+            raise InvalidLaunch(f"{name} is not for an agent to choose; a person may, at a start")
+    kept = {name: value for name, value in parent.spec.items() if name in INHERITED}
+    chosen = {name: value for name, value in options.items() if value is not None}
+    if folders := chosen.get("add_dirs"):
+        chosen["add_dirs"] = [_inside("further folder", one, parent) for one in folders]
+    return {**kept, **chosen, **CLOSED}
+
+
+def launched_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What the child's CLI itself is told: what its policy decides, it does not hear."""
+    kept = {name: value for name, value in spec.items() if name not in _OF_POLICY}
+    if kept.get("permission_mode") in ("bypassPermissions", "auto"):
+        del kept["permission_mode"]
+    return kept
+
+
+def child_policy(given: PolicyGiven | None, mode: str | None, widest: Preset) -> Policy | Named:
+    """The policy that an agent has chosen; of its own, it is to be asked."""
+    wanted = _WIDE_MODES.get(mode or "")
+    if wanted and is_wider(wanted, widest):
+        raise WiderThanParent("permission mode", str(mode), widest)
+    if given is None:
+        wanted = wanted or PRESET_OF_MODE.get(mode or "")
+        return Policy(wanted) if wanted else Policy(min("ask", widest, key=STRICTEST_FIRST.index))
+    if isinstance(given, str | os.PathLike):
+        for name in NAMES:
+            if given == name:
+                given = Policy(name)
+                break
+        else:
+            presets = ", ".join(NAMES)
+            reason = f"an agent names a preset ({presets}), or a policy that a person has stored"
+            raise InvalidPolicy(str(given), None, reason)
+    preset = given.policy.preset if isinstance(given, Named) else given.preset
+    if is_wider(preset, widest):
+        raise WiderThanParent("preset", preset, widest)
+    return given
+
+
+def _inside(what: str, given: str | os.PathLike[str], parent: SessionRecord) -> str:
+    """The folder as it really is, so that what it is called later changes nothing."""
+    found = os.path.realpath(Path(parent.folder) / given)
+    held = (parent.folder, *folders_of(parent))
+    if not any(is_inside(found, os.path.realpath(folder)) for folder in held):
+        raise WiderThanParent(what, str(given), " or ".join(held))
+    if not Path(found).is_dir():
+        raise InvalidLaunch(f"there is no folder {found}")
+    return found

@@ -1,0 +1,101 @@
+"""What a session may delegate to those below it, and what those above it have set it for bounds.
+
+Owns how records become that; what a delegation says of a call is the policy's (`delegation`).
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ..approvals.policies import Policies
+from ..policy.ceilings import REMEMBERED, Above
+from ..policy.delegation import Delegation
+from ..policy.policy import Policy
+from ..policy.rules import Rule, parse_rule
+from ..policy.verdicts import Ground
+from ..session.ground import ground_of
+from ..views.stream import Ceiling
+from .means import Means
+from .record import SessionRecord
+
+#: The MCP server by which agents run others: in sessions that have it, it is no stranger's.
+SERVER = "bridle"
+
+
+async def delegation_of(means: Means, session: SessionRecord | Ceiling) -> Delegation:
+    """What it may delegate: now, of a session; as it was when one below it was made, of a
+    ceiling. The one of a session has those above it in it."""
+    if isinstance(session, Ceiling):
+        policy = await pinned(means, session.policy, session.guarded)
+        return Delegation(policy, _ground_of_ceiling(means, session))
+    policy = await policy_under(means, session)
+    above = [one.delegation for one in await above_of(means, session)]
+    return Delegation(policy, ground_under(means, session, policy), above)
+
+
+async def above_of(means: Means, record: SessionRecord) -> list[Above]:
+    """Its bounds, the root's first."""
+    found = []
+    for ceiling in record.ceilings:
+        policy = await pinned(means, ceiling.policy, ceiling.guarded)
+        ground = _ground_of_ceiling(means, ceiling)
+        ground = replace(ground, servers=_servers(record))
+        found.append(Above(ceiling.session, Delegation(policy, ground)))
+    return found
+
+
+async def policy_under(means: Means, record: SessionRecord) -> Policy:
+    """The policy that a session is under, with what people had remembered to be denied to it."""
+    policy = await pinned(means, record.policy, record.guarded)
+    return policy.with_rules(*await _denied(means, record))
+
+
+async def pinned(means: Means, digest: str, guarded: tuple[str, ...]) -> Policy:
+    """A policy that was applied once. Many sessions are under the same one."""
+    key = digest, guarded
+    if key not in means.policies:
+        policies = Policies(means.journal, means.owners, means.now)
+        means.policies[key] = Policy.read(await policies.text(digest), guarded)
+    return means.policies[key]
+
+
+def ground_under(means: Means, record: SessionRecord, policy: Policy) -> Ground:
+    """Where a session stands, under this policy."""
+    ground = ground_of(
+        record.folder,
+        also=folders_of(record),
+        addresses=means.addresses,
+        guarded=policy.files,
+        **record.homes,
+    )
+    return replace(ground, servers=_servers(record))
+
+
+def folders_of(record: SessionRecord) -> tuple[str, ...]:
+    """The folders beside its own that it was started with."""
+    return tuple(map(str, record.spec.get("add_dirs", ())))
+
+
+def _ground_of_ceiling(means: Means, ceiling: Ceiling) -> Ground:
+    return ground_of(
+        ceiling.folder,
+        also=ceiling.also,
+        addresses=means.addresses,
+        guarded=ceiling.guarded,
+        **ceiling.homes,
+    )
+
+
+def _servers(record: SessionRecord) -> tuple[str, ...]:
+    return (SERVER,) if record.loopback else ()
+
+
+async def _denied(means: Means, record: SessionRecord) -> list[Rule]:
+    remembered = means.approvals.remembered
+    own = await remembered.of_session(record.id) if record.has_rules else []
+    found = [*await remembered.always(record.folder), *own]
+    return [
+        parse_rule(one.rule, "deny", f"{REMEMBERED} {one.id}")
+        for one in found
+        if one.behavior == "deny"
+    ]
