@@ -10,15 +10,12 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from msgspec import Struct
-
 from ..approvals.errors import MayNotDecide
 from ..approvals.model import Agent, Approval, Approve, ForSession
-from ..approvals.policies import Policies
 from ..errors import BridleError, words_of
-from ..policy.policy import Policy
-from ..policy.verdicts import Allowed, Call
-from ..session.ground import ground_of
+from ..policy.delegation import Granted, Refused
+from ..policy.verdicts import Call
+from .delegations import delegation_of
 from .means import Means
 from .record import SessionRecord
 from .tally import Counting, Tally
@@ -73,30 +70,11 @@ class Grants:
                 await _settle(counting, is_spent=is_spent)
 
     async def _may(
-        self,
-        granter: SessionRecord,
-        child: SessionRecord,
-        call: Call,
-        used: Mapping[str, int],  # noqa: ARG002
+        self, granter: SessionRecord, child: SessionRecord, call: Call, used: Mapping[str, int]
     ) -> Granted | Refused:
-        policies = Policies(self._means.journal, self._means.owners, self._means.now)
-        policy = Policy.read(await policies.text(granter.policy), granter.guarded)
-        also = tuple(map(str, granter.spec.get("add_dirs", ())))
-        ground = ground_of(granter.folder, also=also, guarded=policy.files, **granter.homes)  # type: ignore[arg-type]
-        verdict = policy.on(ground).judge(call)
-        if isinstance(verdict, Allowed):
-            return Granted(verdict.rule, verdict.rule, False)
-        return Refused(verdict.because)
-
-
-class Granted(Struct, frozen=True):
-    rule: str
-    key: str
-    is_limited: bool
-
-
-class Refused(Struct, frozen=True):
-    because: str
+        delegation = await delegation_of(self._means, granter)
+        age = self._means.now() - granter.created_at
+        return delegation.grant(call, folder=child.folder, age=age, used=used)
 
 
 async def _settle(counting: Counting, *, is_spent: bool) -> None:
