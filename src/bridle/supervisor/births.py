@@ -47,15 +47,15 @@ class Wish(Struct, frozen=True, kw_only=True):
 
     cwd: str | os.PathLike[str]
     policy: PolicyGiven | None
-    env: Mapping[str, Value]
-    launch: Mapping[str, Any]
+    env: Mapping[str, Value] = {}
+    launch: Mapping[str, Any] = {}
     id: str | None
     name: str
     labels: Mapping[str, str]
-    parent: str | None
+    parent: str | None = None
     limits: Limits
-    orphans: OrphanRule
-    prompt: Said | None
+    orphans: OrphanRule = "stop"
+    prompt: Said | None = None
     start: bool
     loopback: bool = False
     asks_above: bool = True

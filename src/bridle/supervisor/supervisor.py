@@ -1,8 +1,7 @@
 """Many agents on one machine: created, started, told, stopped, and found again after a crash.
 
 The face of the package. Records are the `sessions`', the queue is the `fleet`'s, one session is a
-`charge`; what is due to budgets and full disks is in `limits`. Agents outlive it: to close it ends
-none of them.
+`charge`; what holds agents back is the `guards`'. They outlive it: to close it ends none of them.
 """
 
 from __future__ import annotations
@@ -185,11 +184,10 @@ class Supervisor:
     ) -> SessionRecord:
         """A new session, which starts when there is room; with a prompt, it goes to work then.
 
-        `loopback`: its agent may run others. By an agent it is made below that one, and has a part
-        of what that has (WiderThanParent). `asks_above`: its ancestors may be asked for it.
-
-        `id` is a uuid that the caller has made up, so that a retry can't make a second one: the
-        second is NameTaken. Keywords not named here are fields of `LaunchSpec`: docs/sessions.md.
+        With `loopback` its agent may run others. By an agent it is made below that one, with a part
+        of what that has; `asks_above`: its ancestors may be asked. `id` is a uuid that the caller
+        has made up, so that a retry can't make a second one: the second is NameTaken. Keywords not
+        named here are fields of `LaunchSpec`: docs/sessions.md.
         """
         self._check_awake()
         wish = Wish(
@@ -215,9 +213,8 @@ class Supervisor:
         `root` runs others by our tools, a `permit` only asks what it may (`outside`)."""
         self._check_awake()
         wish = Wish(
-            cwd=folder, policy=policy, env={}, launch={}, id=id, name=name, labels=labels or {},
-            parent=None, limits=limits or Limits(), orphans="stop", prompt=None, start=False,
-            loopback=kind == "root", external=kind,
+            cwd=folder, policy=policy, id=id, name=name, labels=labels or {}, start=False,
+            limits=limits or Limits(), loopback=kind == "root", external=kind,
         )  # fmt: skip
         return await self._births.create(wish, by)
 
@@ -231,10 +228,10 @@ class Supervisor:
         id: str | None = None,  # noqa: A002 - it is the session's
         at: str | None = None,
     ) -> SessionRecord:
-        """A new session that goes on, by itself, from what this one has said so far, or from the
-        message with the uuid `at`. An agent may fork those below it."""
-        charge, fork = self._checked("fork", session), Fork(prompt=prompt, name=name, id=id, at=at)
-        return await self._births.fork(charge, fork, by)
+        """A new session that goes on, by itself, from what this one has said, up to the message
+        with the uuid `at`. An agent may fork those below it."""
+        fork = Fork(prompt=prompt, name=name, id=id, at=at)
+        return await self._births.fork(self._checked("fork", session), fork, by)
 
     # --- what is done with one
 

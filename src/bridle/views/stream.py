@@ -11,6 +11,9 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
+from .bounds import Ceiling as Ceiling
+from .bounds import Limits as Limits
+
 # --- the session itself
 
 CREATED = "session.created"
@@ -82,29 +85,6 @@ LaunchEnd: TypeAlias = Literal["exited", "stopped", "killed", "vanished", "not s
 OrphanRule: TypeAlias = Literal["stop", "hand over"]
 #: A session whose process somebody else has started: `root` has our tools, `permit` asks only.
 External: TypeAlias = Literal["root", "permit"]
-
-
-class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a session and all below it may use; None is no limit."""
-
-    turns: int | None = None
-    cost_usd: float | None = None
-    seconds: float | None = None
-    tokens: int | None = None
-    #: How many sessions below it may live at a time, at all depths.
-    concurrency: int | None = None
-
-
-class Ceiling(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an ancestor might do and delegate when a session below it was made: its policy, by the
-    digest, and the ground that its paths mean."""
-
-    session: str
-    policy: str
-    guarded: tuple[str, ...] = ()
-    folder: str
-    also: tuple[str, ...] = ()
-    homes: dict[str, str] = {}
 
 
 class Created(Struct, frozen=True, kw_only=True, omit_defaults=True):
