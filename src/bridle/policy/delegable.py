@@ -15,6 +15,9 @@ from ..errors import InvalidPolicy, InvalidRule
 from .paths import PathPattern
 from .rules import Rule, parse_rule
 
+#: What is more than this is no limit.
+MOST = 10**9
+
 
 class DelegableText(
     Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
@@ -47,7 +50,7 @@ class Delegable(Struct, frozen=True, eq=False):
         return DelegableText(
             rules=tuple(sorted({rule.text for rule in self.rules})),
             count=self.count,
-            seconds=self.seconds,
+            seconds=None if self.seconds is None else float(self.seconds),
             paths=tuple(sorted(set(self.paths))),
         )
 
@@ -82,10 +85,12 @@ def delegable(
 
 def check_limit(name: str, value: object) -> None:
     is_number = isinstance(value, int if name == "count" else int | float)
-    is_fine = is_number and not isinstance(value, bool) and 0 < value < float("inf")  # type: ignore[operator]
+    is_fine = is_number and not isinstance(value, bool) and 0 < value <= MOST  # type: ignore[operator]
     if value is not None and not is_fine:
         what = "a whole number" if name == "count" else "a number"
-        raise InvalidPolicy("policy", None, f"{name} is {what} above 0, not {value!r}")
+        raise InvalidPolicy(
+            "policy", None, f"{name} is {what} above 0 (and up to {MOST}), not {value!r}"
+        )
 
 
 def check_path(path: object) -> None:
