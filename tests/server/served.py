@@ -12,6 +12,7 @@ import httpx
 from msgspec import Struct
 
 from bridle.server.house import House
+from bridle.server.mounts import Mounts, no_mounts
 from bridle.server.serving import Ready, ServeSettings, serve
 from bridle.supervisor import Supervisor
 from tests.supervisor.homes import LIMIT, SOON
@@ -64,10 +65,17 @@ class Served(Struct, frozen=True):
 async def served(home: Path, **settings: Any) -> AsyncIterator[Served]:
     """Its agents end with it, unless they are to be kept."""
     options = settings.pop("supervisor", {})
+    mounts: Mounts = settings.pop("mounts", no_mounts)
     chosen = ServeSettings(**{"home": home, "port": 0, "stop_agents": True, **settings})
     ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
     task = asyncio.ensure_future(
-        serve(chosen, ready.set_result, signals=(), **{"stop_limits": SOON, **options})
+        serve(
+            chosen,
+            ready.set_result,
+            signals=(),
+            mounts=mounts,
+            **{"stop_limits": SOON, **options},
+        )
     )
     either: list[asyncio.Future[Any]] = [task, ready]
     await asyncio.wait(either, timeout=LIMIT, return_when=asyncio.FIRST_COMPLETED)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 import pytest
-from litestar.routes import HTTPRoute
+from litestar.routes import ASGIRoute, HTTPRoute
 from msgspec import Struct
 
 from bridle.server.access import Role, roles_of
 from bridle.server.app import make_app
-from tests.supervisor.homes import LIMIT, TURN, Home, until
+from bridle.server.mounts import Mount
+from tests.supervisor.homes import LIMIT, ME, TURN, Home, until
 
 from .served import Served, served
 
+DOORS = ("/mcp", "/mcp/permit", "/rpc")
 #: Said for every parameter that is no session.
 NOBODY = "x"
 
@@ -41,9 +45,13 @@ class House(Struct, frozen=True):
     own: str
     agent: str
     reader: str
+    permit: str
 
     def routes(self, *, session: str) -> Iterator[Asked]:
-        for route in make_app(self.server.house).routes:
+        for route in make_app(self.server.house, mounts=MOUNTS).routes:
+            if isinstance(route, ASGIRoute):
+                yield Asked("POST", route.path, roles_of(route.route_handler), False)
+                continue
             assert isinstance(route, HTTPRoute)
             path = re.sub(r"\{session[^}]*\}", session, route.path)
             path = re.sub(r"\{[^}]*:int\}", "1", path)
@@ -52,9 +60,27 @@ class House(Struct, frozen=True):
                 yield Asked(method, path, roles_of(handler), path.count(session) > 0)
 
 
+async def _echo(_: Any, __: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"in"})
+
+
+#: As the doors for agents are: what they do there is theirs.
+MOUNTS = (
+    Mount("/mcp", _echo, ("POST",), ("agent",)),
+    Mount("/mcp/permit", _echo, ("POST",), ("permit",)),
+    Mount("/rpc", _echo, ("POST",), ("agent",)),
+)
+
+
+@asynccontextmanager
+async def _mounts(_: object) -> AsyncIterator[tuple[Mount, ...]]:
+    yield MOUNTS
+
+
 @pytest.fixture
 async def house(home: Home) -> AsyncIterator[House]:
-    async with served(home.folder) as server:
+    async with served(home.folder, mounts=_mounts) as server:
         supervisor = server.supervisor
         own = await home.start(supervisor, *TURN, name="own")
         other = await home.start(supervisor, *TURN, name="other")
@@ -63,7 +89,9 @@ async def house(home: Home) -> AsyncIterator[House]:
         tokens = server.house.tokens
         _, agent = await tokens.create("agent", "an agent", own.id)
         _, reader = await tokens.create("reader", "a reader")
-        yield House(server, other.id, own.id, agent, reader)
+        asking = await supervisor.create_external(kind="permit", folder=home.work, by=ME)
+        _, permit = await tokens.create("permit", "a permit", asking.id)
+        yield House(server, other.id, own.id, agent, reader, permit)
 
 
 class Client:
@@ -112,8 +140,9 @@ async def test_there_are_routes_and_each_says_whom_it_takes(house: House) -> Non
     open_to_all = {str(one) for one in routes if not one.roles}
     assert open_to_all <= {"GET /api/v1/health", "GET /login", "GET /"}
     for one in routes:
-        writes = one.method not in ("GET", "HEAD", "OPTIONS")
+        writes = one.method not in ("GET", "HEAD", "OPTIONS") and one.path not in DOORS
         assert not (writes and "agent" in one.roles), f"{one}: agents only read"
+        assert ("permit" in one.roles) == (one.path == "/mcp/permit"), one
 
 
 async def test_without_a_token_nothing_is_told(house: House) -> None:
@@ -188,6 +217,28 @@ async def test_an_agents_token_does_for_what_takes_it_and_for_nothing_else(house
         else:
             assert code != "forbidden", one
             assert status < 500, one
+
+
+async def test_a_permits_token_does_for_its_own_door_and_for_nothing_else(house: House) -> None:
+    client = Client(house.server, house.permit)
+    for one in house.routes(session=house.own):
+        status, code = await ask(client, one)
+        if one.roles and "permit" not in one.roles:
+            assert (status, code) == (403, "forbidden"), one
+        else:
+            assert code != "forbidden", one
+            assert status < 500, one
+
+
+async def test_a_persons_token_is_refused_at_the_doors_of_agents_and_told_what_to_make(
+    house: House,
+) -> None:
+    server = house.server
+    async with server.client(server.token) as person:
+        for path in DOORS:
+            answer = await person.post(path)
+            assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+            assert "`bridle mcp token" in answer.json()["remedy"]
 
 
 async def test_what_is_not_below_an_agent_is_not_there_for_it(house: House) -> None:

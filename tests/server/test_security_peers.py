@@ -172,22 +172,57 @@ async def test_a_process_that_is_no_agents_gets_them_while_agents_run(
         assert (status, body["role"]) == (200, "person")
 
 
+async def agent_with_a_token(
+    served: Served, home: Home, reports: Reports, way: str, *request: str
+) -> str:
+    """Start an agent that asks this with its own token; the id of its session."""
+    scenario = home.work / f"scenario-{len(list(home.work.iterdir()))}.json"
+    program = [sys.executable, "-I", "-S", str(HERE / "running_claude.py")]
+    kit = str(Path(fake_claude.__file__).parent)
+    command = [*program, kit, "--scenario", str(scenario), "--report", f"{scenario}.report"]
+    record = await served.supervisor.create(cwd=home.work, by=ME, command=command, start=False)
+    _, text = await served.house.tokens.create("agent", "its own", record.id)
+    words = reports.words(served, way, *request, token=text)
+    steps: list[Step] = [PROMPT, INIT, {"run": words, "how": "child"}, {"say": "done"}]
+    scenario.write_bytes(msgspec.json.encode(steps))
+    await served.supervisor.start(record.id, prompt="go")
+    return record.id
+
+
 @pytest.mark.parametrize("way", WAYS)
 async def test_an_agents_own_token_works_from_its_process(
     home: Home, reports: Reports, way: str
 ) -> None:
     async with served(home.folder) as server:
-        other = await agent_runs(server, home, ["/bin/true"])
-        async with server.local() as person:
-            wanted = {"role": "agent", "name": "a", "session": other}
-            text = (await person.post("/api/v1/tokens", json=wanted)).json()["text"]
-        await agent_runs(server, home, reports.words(server, way, token=text))
+        session = await agent_with_a_token(server, home, reports, way)
         status, body = await reports.next()
-        assert (status, body["role"], body["session"]) == (200, "agent", other)
-        words = reports.words(server, way, *STEAL, token=text)
-        await agent_runs(server, home, words)
+        assert (status, body["role"], body["session"]) == (200, "agent", session)
+        await agent_with_a_token(server, home, reports, way, *STEAL)
         status, body = await reports.next()
         assert (status, body["code"]) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("whose", ["another agent's", "of a root elsewhere", "of a permit"])
+async def test_anothers_token_does_not_work_from_a_process_of_an_agent(
+    home: Home, reports: Reports, way: str, whose: str
+) -> None:
+    async with served(home.folder) as server:
+        if whose == "another agent's":
+            other = await agent_runs(server, home, ["/bin/true"])
+            wanted: dict[str, Any] = {"role": "agent", "name": "a", "session": other}
+        else:
+            kind = "root" if whose == "of a root elsewhere" else "permit"
+            external = {"kind": kind, "folder": str(home.work)}
+            wanted = {"role": "agent", "name": "a", "external": external}
+        async with server.local() as person:
+            text = (await person.post("/api/v1/tokens", json=wanted)).json()["text"]
+        thief = await agent_runs(server, home, reports.words(server, way, token=text))
+        status, body = await reports.next()
+        assert (status, body["code"]) == (403, "agent_peer")
+        assert body["about"] == {"session": thief}
+        status, _ = await run(reports, reports.words(server, way, token=text))
+        assert status == (403 if whose == "of a permit" else 200)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -1,4 +1,4 @@
-"""Who calls, and what they may: a person, an agent or a reader, never by their own word.
+"""Who calls, and what they may: a person, an agent, a permit or a reader, never by their own word.
 
 Owns the words and the check of a route; who somebody is, is found from a token, a cookie or the
 peer of a socket elsewhere. A route says which roles it takes (`takes("person", "reader")`); one
@@ -19,7 +19,8 @@ from ..errors import UnknownSession
 from ..supervisor import SessionRecord
 from .problems import Problem
 
-Role: TypeAlias = Literal["person", "agent", "reader"]
+#: A `permit` is an agent that may ask what it may do, and nothing else.
+Role: TypeAlias = Literal["person", "agent", "reader", "permit"]
 #: Where they sit: `terminal` is the command, `web` a browser with our cookie, `api` a program.
 Via: TypeAlias = Literal["terminal", "web", "api"]
 
@@ -38,6 +39,11 @@ class Caller(Struct, frozen=True, kw_only=True):
     token: str = ""
 
     @property
+    def is_agent(self) -> bool:
+        """Whether it acts for one session."""
+        return self.role in ("agent", "permit")
+
+    @property
     def person(self) -> Person:
         """As the one who decides. Routes that need it take people alone; an agent is none."""
         if self.role != "person":
@@ -46,11 +52,11 @@ class Caller(Struct, frozen=True, kw_only=True):
 
     def check_sees(self, record: SessionRecord) -> None:
         """An agent sees itself and what is below it; of all else it does not learn that it is."""
-        if self.role == "agent" and not self.sees(record):
+        if not self.sees(record):
             raise UnknownSession(record.id)
 
     def sees(self, record: SessionRecord) -> bool:
-        return self.role != "agent" or self.session in (record.id, *record.lineage)
+        return not self.is_agent or self.session in (record.id, *record.lineage)
 
 
 HttpRequest: TypeAlias = Request[Caller, Any, Any]
@@ -93,11 +99,12 @@ def check_role(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRout
 
 def forbidden(caller: Caller, roles: tuple[Role, ...]) -> Problem:
     wanted = " or ".join(_TOKENS[role] for role in roles)
+    made = "" if "person" in roles else f": {_MADE_BY[roles[0]]} makes one"
     return Problem(
         403,
         "forbidden",
         f"{_TOKENS[caller.role].capitalize()} does not do for this.",
-        f"It takes {wanted}.",
+        f"It takes {wanted}{made}.",
     )
 
 
@@ -105,4 +112,10 @@ _TOKENS: dict[Role, str] = {
     "person": "a person's token",
     "agent": "an agent's token",
     "reader": "a read-only token",
+    "permit": "a permit's token",
+}
+_MADE_BY: dict[Role, str] = {
+    "agent": "`bridle mcp token`",
+    "reader": "`bridle token new`",
+    "permit": "`bridle mcp token --permit`",
 }

@@ -6,7 +6,7 @@ one, it refuses everybody.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 
 from litestar import Litestar, Router
@@ -17,6 +17,7 @@ from .access import Caller, check_role
 from .answers import answer
 from .bodies import bounded
 from .house import House
+from .mounts import Mount, mounted
 from .openapi import description_route
 from .parameters import check_parameters
 from .routes import (
@@ -53,14 +54,21 @@ MODULES: tuple[ModuleType, ...] = (
 )
 
 
-def make_app(house: House, caller: Caller | None = None) -> Litestar:
-    """One application for one house; it may be served once.
+def make_app(
+    house: House, caller: Caller | None = None, *, mounts: Sequence[Mount] = ()
+) -> Litestar:
+    """One application for one house; it may be served once. `mounts` are served beside it, behind
+    the same guards.
 
     With a `caller`, every request is theirs: for a program that has the house in its own process.
     """
     described = description_route(api_routes())
     return Litestar(
-        route_handlers=[*api_routes(), Router(PREFIX, route_handlers=[described])],
+        route_handlers=[
+            *api_routes(),
+            Router(PREFIX, route_handlers=[described]),
+            *map(mounted, mounts),
+        ],
         guards=[check_role],
         dependencies={"house": Provide(lambda: house, sync_to_thread=False)},
         exception_handlers={Exception: answer},

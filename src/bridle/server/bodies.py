@@ -18,8 +18,9 @@ from .problems import Problem
 MB = 1024 * 1024
 #: More of them make no length.
 DIGITS = 20
-#: Ends of the addresses that take prompts, or what is asked back: there may be pictures in it.
-_LARGE = ("/sessions", "/send", "/start", "/resume", "/fork", "/decide")
+#: Ends of the addresses that take prompts, or what is asked back: there may be pictures in it, and
+#: whole files in what an agent wants to write.
+_LARGE = ("/sessions", "/send", "/start", "/resume", "/fork", "/decide", "/mcp", "/permit", "/rpc")
 
 
 class BodyLimits(Struct, frozen=True, kw_only=True):

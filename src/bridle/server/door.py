@@ -22,6 +22,7 @@ from .answers import logged_problem
 from .guards import Names, check_forgery, header
 from .house import House
 from .login import cookie_name
+from .outsiders import counts
 from .peers import Clear, OfAgent, Peer, SocketPeer, Standing, UnknownPeer, Untold
 from .problems import MEDIA_TYPE, Problem
 from .protocol import PEER
@@ -68,8 +69,8 @@ class Door:
         host = self._names.check_host(scope, is_local=peer.is_local)
         self._names.check_origin(scope, host)
         caller = self._caller(scope, peer)
-        if caller and caller.role != "agent":
-            await check_peer(peer, self._house.supervisor, caller.name)
+        if caller:
+            await check_peer(peer, self._house.supervisor, caller.name, caller.session)
         return caller
 
     def _caller(self, scope: Scope, peer: Peer) -> Caller | None:
@@ -92,7 +93,7 @@ class Door:
     def _bearer(self, shown: str) -> Caller:
         scheme, _, text = shown.partition(" ")
         found = self._house.tokens.find(text.strip(), "token")
-        if scheme.lower() == "bearer" and found:
+        if scheme.lower() == "bearer" and found and counts(found, self._house.supervisor):
             return found.caller("api")
         raise Problem(
             401,
@@ -110,8 +111,9 @@ def peer_in(scope: Any) -> Peer:
     return peer
 
 
-async def check_peer(peer: Peer, supervisor: Supervisor, name: str) -> None:
-    """Nobody who is below an agent comes in as somebody else, whatever they have in hand."""
+async def check_peer(peer: Peer, supervisor: Supervisor, name: str, own: str = "") -> None:
+    """Nobody who is below an agent comes in as somebody else, whatever they have in hand. `own` is
+    the session of an agent, which comes in as itself."""
     standing: Standing = await peer.standing()
     match standing:
         case Clear():
@@ -119,12 +121,14 @@ async def check_peer(peer: Peer, supervisor: Supervisor, name: str) -> None:
         case OfAgent(launch):
             found = supervisor.list(lambda one: one.launch is not None and one.launch.id == launch)
             session = found[0].id if found else ""
+            if session and session == own:
+                return
             who = f"session {session}" if session else f"launch {launch}"
             _log.warning("a process of an agent (%s) came as %s, and was refused", who, name)
             raise Problem(
                 403,
                 "agent_peer",
-                f"You are a process of an agent ({who}): a person's rights are not for you.",
+                f"You are a process of an agent ({who}): the rights of others are not for you.",
                 "Ask the person who runs the agent. Agents have tokens of their own.",
                 {"session": session},
             )

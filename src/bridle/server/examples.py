@@ -16,7 +16,6 @@ from ..protocol.answers import ContextCategory, ContextUsage, Initialized, McpSe
 from ..session.folder import Brought
 from ..views import ModelUse, Tokens, Usage
 from .access import Caller
-from .routes.identity import MadeToken, NewToken, TicketView, TokenView
 from .shapes import decisions
 from .shapes.approvals import Candidate, Explanation, Scope
 from .shapes.events import EventView
@@ -62,6 +61,7 @@ from .shapes.sessions import (
     SessionView,
     Stopping,
 )
+from .shapes.tokens import MadeToken, NewToken, TicketView, TokenView
 from .shapes.trust import SurveyView, Trusting
 
 ID = "0b2c8f4e-3f0e-4c7e-9a52-5d8d5f1c7a11"
@@ -102,6 +102,9 @@ SESSION = SessionView(
     policy=POLICY.digest,
     limits=LimitsGiven(turns=20, cost_usd=5.0),
     orphans="stop",
+    loopback=False,
+    asks_above=True,
+    external=None,
     turns=3,
     cost_usd=0.42,
     tokens=Tokens(1200, 340, 56_000, 4_000),

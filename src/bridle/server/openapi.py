@@ -54,6 +54,7 @@ _ROLES: dict[Role, str] = {
     "person": "a person's token",
     "reader": "a read-only token",
     "agent": "the token of an agent (for itself and what is below it)",
+    "permit": "the token of an agent that may only ask",
 }
 _WORDS = {
     400: "Something in the request is wrong; `about` has the field, where it is one.",

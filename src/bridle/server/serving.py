@@ -14,7 +14,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ from .guards import Names, host_name
 from .house import House, open_house
 from .inside import check_stored, launches_outside
 from .login import login_url
+from .mounts import Mount, Mounts, no_mounts
+from .outsiders import match_tokens
 from .protocol import ConnectionLimits, DoorProtocol, protocol_with
 from .sockets import addresses_of, bound_socket, bound_tcp, is_loopback
 from .token_file import keep_first_token, login_name
@@ -99,11 +101,13 @@ async def serve(
     on_ready: OnReady = lambda _: None,
     *,
     signals: tuple[signal.Signals, ...] = SIGNALS,
+    mounts: Mounts = no_mounts,
     **supervisor: Any,
 ) -> None:
     """Serve until a signal says that it is enough, or somebody asks (`Ready.stopping`).
 
-    Other keywords are for `open_supervisor`. AddressInUse, AddressRefused, HomeInUse, InsideAgent.
+    `mounts` opens further applications, to be served beside ours. Other keywords are for
+    `open_supervisor`. AddressInUse, AddressRefused, HomeInUse, InsideAgent.
     """
     stopping = Stopping()
     launches = await launches_outside(settings.home)
@@ -124,7 +128,9 @@ async def serve(
         house.bodies = settings.bodies
         house.url = f"http://{host_name(_ALL.get(settings.host, settings.host))}:{port}"
         await keep_first_token(settings.home, house.tokens)
-        await _Serving(settings, house, (tcp, local), stopping, on_ready).run()
+        await match_tokens(house)
+        beside = await stack.enter_async_context(mounts(house))
+        await _Serving(settings, house, beside, (tcp, local), stopping, on_ready).run()
 
 
 async def _end_agents(supervisor: Supervisor, settings: ServeSettings) -> None:
@@ -139,6 +145,7 @@ class _Serving:
         self,
         settings: ServeSettings,
         house: House,
+        mounts: Sequence[Mount],
         sockets: tuple[socket.socket, socket.socket],
         stopping: Stopping,
         on_ready: OnReady,
@@ -149,7 +156,7 @@ class _Serving:
         self._stopping = stopping
         self._on_ready = on_ready
         names = Names(settings.host, sockets[0].getsockname()[1], settings.allowed_hosts)
-        door = Door(make_app(house), house, names)
+        door = Door(make_app(house, mounts=mounts), house, names)
         self._server = _Server(
             uvicorn.Config(
                 door,

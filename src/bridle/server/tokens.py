@@ -28,7 +28,12 @@ TAIL = 4
 #: `login` is a browser's cookie: it is no bearer's token, and a token is no cookie.
 Kind: TypeAlias = Literal["token", "login"]
 
-_PREFIXES: dict[Role, str] = {"person": "bridle_p_", "agent": "bridle_a_", "reader": "bridle_r_"}
+_PREFIXES: dict[Role, str] = {
+    "person": "bridle_p_",
+    "agent": "bridle_a_",
+    "reader": "bridle_r_",
+    "permit": "bridle_m_",
+}
 _LOGIN_PREFIX = "bridle_l_"
 
 
@@ -82,6 +87,11 @@ class Tokens:
         """Those that count, the oldest first."""
         found = (one for one in self._by_digest.values() if not self._is_over(one))
         return sorted(found, key=lambda one: (one.created_at, one.id))
+
+    def of_session(self, session: str) -> tuple[Token, ...]:
+        """Those of one agent; also one that could not be deleted when it was taken away."""
+        every = (*self.list(), *self._lingering.values())
+        return tuple(one for one in every if one.session == session and session)
 
     def revocable(self, id_: str) -> Token | None:
         """One that can be taken away: also again, where it could not be deleted before."""

@@ -53,7 +53,7 @@ def _mark(approval: Approval) -> Mark:
 
 def _sees(house: House, caller: Caller, approval: Approval) -> bool:
     """By the lineage that its session has now: it may have been handed over."""
-    if caller.role != "agent":
+    if not caller.is_agent:
         return True
     try:
         return caller.sees(house.supervisor.get(approval.session))

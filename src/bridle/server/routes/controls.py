@@ -14,6 +14,7 @@ from ..access import HttpRequest
 from ..given import name_of, plain_env, prompt_of
 from ..house import House, TheHouse
 from ..idempotency import Done, Intent, checked_key
+from ..outsiders import shut_out
 from ..shapes.sessions import (
     Forking,
     InterruptedView,
@@ -96,8 +97,14 @@ async def stop(
 ) -> Response[SessionView]:
     """End the agent and all that it has started, within 12 seconds."""
     words = data.words if data else ""
-    stopping = house.supervisor.stop(session, by=request.user.name, words=words)
-    return await _after(house, request, session, stopping)
+    record = house.supervisor.get(session)
+
+    async def stopped() -> None:
+        await house.supervisor.stop(record.id, by=request.user.name, words=words)
+        if record.external:
+            await shut_out(house, record.id)
+
+    return await _after(house, request, session, stopped())
 
 
 @post("/sessions/{session:str}/start", status_code=200)

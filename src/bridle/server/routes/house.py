@@ -29,7 +29,7 @@ from ..shapes.house import (
 async def health(request: Request[Any, Any, Any], house: TheHouse) -> Well | Alive:
     """That it is up; for those who have a token, also how it is."""
     caller = caller_of(request)
-    if caller is None or caller.role == "agent":
+    if caller is None or caller.is_agent:
         return Alive(version=__version__)
     supervisor = house.supervisor
     states = Counter(record.state for record in supervisor.list())

@@ -5,54 +5,19 @@ from __future__ import annotations
 from litestar import MediaType, Response, delete, get, post
 from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import Redirect
-from msgspec import Struct
 
-from ..access import Caller, HttpRequest, Role, caller_of, takes
+from ..access import Caller, HttpRequest, caller_of, takes
 from ..door import check_peer, peer_in
 from ..house import TheHouse
 from ..login import login_cookie, login_url, no_cookie
+from ..outsiders import admit, stop_with
 from ..pages import PAGE_POLICY, page_for, page_for_nobody
 from ..problems import Problem
+from ..shapes.tokens import MadeToken, NewToken, TicketView, TokenView
 from ..token_file import renew_first_token
-from ..tokens import Kind, Token
+from ..tokens import Token
 
 LONGEST_NAME = 200
-
-
-class TokenView(Struct, frozen=True, kw_only=True):
-    """A token, or a browser's login, without its text: `tail` is the end of that."""
-
-    id: str
-    kind: Kind
-    role: Role
-    name: str
-    session: str
-    tail: str
-    created_at: float
-    expires_at: float | None
-    #: Whether it is the one in the file `token` of the home.
-    is_first: bool
-
-
-class NewToken(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`session` (an id or a name) is for an agent's token, and for no other."""
-
-    role: Role
-    name: str
-    session: str = ""
-
-
-class MadeToken(Struct, frozen=True, kw_only=True):
-    """`text` is shown this once."""
-
-    token: TokenView
-    text: str
-
-
-class TicketView(Struct, frozen=True, kw_only=True):
-    """An address that logs a browser in, once, within 10 minutes."""
-
-    url: str
 
 
 @get("/me", opt=takes("person", "reader", "agent"))
@@ -68,23 +33,31 @@ async def list_tokens(house: TheHouse) -> list[TokenView]:
 
 
 @post("/tokens")
-async def create_token(house: TheHouse, data: JSONBody[NewToken]) -> MadeToken:
+async def create_token(
+    request: HttpRequest, house: TheHouse, data: JSONBody[NewToken]
+) -> MadeToken:
     """Make a token for a program. Its text is in this answer alone."""
     name = data.name.strip()
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         words = f"A name has 1 to {LONGEST_NAME} characters that can be printed."
         raise Problem(400, "invalid_name", words, "Give another name.")
-    if bool(data.session) != (data.role == "agent"):
+    of_session = bool(data.session) + (data.external is not None)
+    if of_session != (data.role == "agent"):
         words = "An agent's token is for one session, and others are for none."
-        raise Problem(400, "invalid_body", words, "Give `session` with the role agent alone.")
-    session = house.supervisor.get(data.session).id if data.session else ""
-    token, text = await house.tokens.create(data.role, name, session)
+        remedy = "Give `session` or `external` with the role agent alone."
+        raise Problem(400, "invalid_body", words, remedy)
+    if data.external:
+        token, text = await admit(house, name, data.external, request.user.person)
+    else:
+        session = house.supervisor.get(data.session).id if data.session else ""
+        token, text = await house.tokens.create(data.role, name, session)
     return MadeToken(token=_view(token), text=text)
 
 
 @delete("/tokens/{token:str}")
-async def delete_token(house: TheHouse, token: FromPath[str]) -> None:
-    """Take a token away, or log a browser out. The home's own is replaced by a new one."""
+async def delete_token(request: HttpRequest, house: TheHouse, token: FromPath[str]) -> None:
+    """Take a token away, or log a browser out. The home's own is replaced by a new one. If it is of
+    an agent elsewhere, that has ended then."""
     found = house.tokens.revocable(token)
     if found is None:
         raise Problem(404, "unknown_token", "There is no such token.", "GET /tokens lists them.")
@@ -92,6 +65,7 @@ async def delete_token(house: TheHouse, token: FromPath[str]) -> None:
         await renew_first_token(house.home, house.tokens)
     else:
         await house.tokens.revoke(found)
+        await stop_with(house, found, request.user.name)
 
 
 @post("/tickets")
@@ -131,7 +105,7 @@ async def log_out(house: TheHouse, request: HttpRequest) -> Redirect:
 async def front_page(house: TheHouse, request: HttpRequest) -> Response[str]:
     """A page that says where things are."""
     caller = caller_of(request)
-    is_known = caller is not None and caller.role != "agent"
+    is_known = caller is not None and not caller.is_agent
     return Response(
         page_for(caller, house.url) if caller and is_known else page_for_nobody(),
         status_code=200 if is_known else 401,

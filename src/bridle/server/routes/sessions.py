@@ -14,6 +14,7 @@ from ..access import HttpRequest, takes
 from ..given import env_of, folder_of, launch_of, name_of, prompt_of
 from ..house import House, TheHouse
 from ..idempotency import HEADER, Done, Intent, checked_key
+from ..outsiders import shut_out
 from ..problems import Problem
 from ..shapes.pages import Page
 from ..shapes.sessions import NewSession, SessionView, view_of
@@ -130,6 +131,8 @@ async def _created(
         parent=data.parent,
         limits=data.limits,
         orphans=data.orphans,
+        loopback=data.loopback,
+        asks_above=data.asks_above,
         env=env_of(data.env),
         start=data.start,
         id=session,
@@ -162,8 +165,10 @@ async def get_session(
 
 @delete("/sessions/{session:str}")
 async def delete_session(house: TheHouse, session: FromPath[str]) -> None:
-    """Forget a session that has ended, with all that was written down of it."""
-    await house.supervisor.delete(session)
+    """Forget a session that has ended, with all that was written down of it, and its tokens."""
+    found = house.supervisor.get(session).id
+    await house.supervisor.delete(found)
+    await shut_out(house, found)
 
 
 HANDLERS = [list_sessions, create_session, get_session, delete_session]

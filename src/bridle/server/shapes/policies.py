@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 from msgspec import Meta, Struct
 
-from ...approvals.model import Person
+from ...approvals.model import Agent, Person
 from ...approvals.remember import RememberedRule
 from ...policy.policy import RuleText
 from ...policy.presets import Preset
@@ -110,7 +110,8 @@ class SessionPolicy(Struct, frozen=True, kw_only=True):
 
     digest: str
     source: str
-    by: Person
+    #: A person, or the agent that made it below itself.
+    by: Person | Agent
     at: float
     preset: Preset
     has_guard: bool

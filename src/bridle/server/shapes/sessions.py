@@ -13,8 +13,9 @@ from msgspec import Meta, Struct
 from ...protocol.permissions import PermissionMode
 from ...supervisor import Limits, OrphanRule, Outcome, SessionRecord, State
 from ...supervisor.record import Launch
-from ...supervisor.states import Operation, possible_in
+from ...supervisor.states import Operation, possible_elsewhere, possible_in
 from ...views import Tokens
+from ...views.stream import External
 
 
 class LaunchView(Struct, frozen=True, kw_only=True):
@@ -56,6 +57,12 @@ class SessionView(Struct, frozen=True, kw_only=True):
     policy: str
     limits: Limits
     orphans: OrphanRule
+    #: Whether it has the tools by which agents run others, and whether what it asks goes to those
+    #: above it before it goes to people.
+    loopback: bool
+    asks_above: bool
+    #: What it does for a process that is not ours; null for those that we run.
+    external: External | None
     turns: int
     cost_usd: float
     tokens: Tokens
@@ -92,6 +99,9 @@ def view_of(record: SessionRecord, now: float) -> SessionView:
         policy=record.policy,
         limits=record.limits,
         orphans=record.orphans,
+        loopback=record.loopback,
+        asks_above=record.asks_above,
+        external=record.external,
         turns=record.turns,
         cost_usd=record.cost_usd,
         tokens=record.usage.tokens,
@@ -103,7 +113,7 @@ def view_of(record: SessionRecord, now: float) -> SessionView:
         launch=_launch(record.launch) if record.launch else None,
         last_at=record.last_at,
         seq=record.seq,
-        operations=possible_in(record.state),
+        operations=(possible_elsewhere if record.external else possible_in)(record.state),
     )
 
 
@@ -195,6 +205,9 @@ class NewSession(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limits: LimitsGiven = LimitsGiven()
     parent: str | None = None
     orphans: OrphanRule = "stop"
+    #: Whether it may run others, and whether what it asks goes to those above it first.
+    loopback: bool = False
+    asks_above: bool = True
     env: dict[str, EnvGiven] = {}
     launch: dict[str, Any] = {}
     #: Whether it is started as soon as there is room.
