@@ -44,6 +44,7 @@ class Commands(LazyGroup):
         "commands.serving": ("up", "down", "url"),
         "demo.command": ("demo",),
         "commands.tokens": ("token",),
+        "commands.mcp": ("mcp",),
         "commands.policy": ("policy",),
         "commands.trusting": ("trust",),
         "commands.looking": ("usage", "audit"),

@@ -79,6 +79,9 @@ Orphans: TypeAlias = Annotated[
     Literal["stop", "hand-over"],
     typer.Option(help="What becomes of its children when it is stopped."),
 ]
+IsLoopback: TypeAlias = Annotated[
+    bool, typer.Option("--loopback", help="Let it run agents of its own: docs/loopback.md.")
+]
 IsStarted: TypeAlias = Annotated[
     bool, typer.Option("--start/--no-start", help="Start it, or only make it.")
 ]

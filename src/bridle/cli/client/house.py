@@ -41,5 +41,10 @@ class HouseOf:
         body = {"role": role, "name": name, "session": session}
         return await self._talk.ask("POST", "/tokens", dict[str, Any], body=body)
 
+    async def new_external(self, name: str, external: dict[str, Any]) -> dict[str, Any]:
+        """The token of an agent that is not ours, with the session that is made for it."""
+        body = {"role": "agent", "name": name, "external": external}
+        return await self._talk.ask("POST", "/tokens", dict[str, Any], body=body)
+
     async def revoke(self, token: str) -> None:
         await self._talk.send("DELETE", f"/tokens/{quote(token, safe='')}")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Annotated, get_args
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, NamedTuple, get_args
 
 import typer
 
@@ -40,6 +40,7 @@ def add_to(app: typer.Typer) -> None:
         "bridle ps",
         "bridle ps --all --filter label=team=core",
         "bridle ps --filter state='awaiting approval' -q",
+        "bridle ps --tree",
         "bridle ps -w",
     )
     register(app, PANEL, ps, *lines)
@@ -54,6 +55,9 @@ def ps(
         Values,
         typer.Option("--filter", "-f", help="state=…, label=KEY=VALUE, parent=SESSION or folder=…"),
     ] = None,
+    is_tree: Annotated[
+        bool, typer.Option("--tree", "-t", help="Show children below their parents.")
+    ] = False,
     is_quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the ids alone.")] = False,
     is_watching: Annotated[
         bool, typer.Option("--watch", "-w", help="Stay, and show what changes.")
@@ -67,8 +71,13 @@ def ps(
     here = Context.of(context, is_json=is_json)
     where = _where(chosen)
     shows_all = is_all or "state" in where
+
+    def shown(sessions: list[SessionView]) -> list[Shown]:
+        found = [one for one in sessions if shows_all or is_live(one)]
+        return forest_of(found) if is_tree else [Shown(one, 0) for one in found]
+
     if is_watching:
-        here.run(_watch(here, where, shows_all=shows_all))
+        here.run(_watch(here, where, shown))
         return
 
     async def work() -> list[SessionView]:
@@ -76,12 +85,12 @@ def ps(
             here.note_offline(client)
             return await client.sessions.list(**where)
 
-    found = [one for one in here.run(work()) if shows_all or is_live(one)]
+    found = shown(here.run(work()))
     if is_json:
-        here.give(found)
+        here.give([one.session for one in found])
     elif is_quiet:
         for one in found:
-            here.say(one.id)
+            here.say(one.session.id)
     else:
         show_table(here, HEADS, rows_of(found), FIT)
 
@@ -109,27 +118,70 @@ def _check_states(chosen: list[str]) -> None:
             raise Misused(f"there is no state {one!r}", f"the states are {', '.join(known)}")
 
 
-def rows_of(sessions: list[SessionView]) -> list[list[Cell]]:
+class Shown(NamedTuple):
+    """A row: a session, and below how many others of the list it stands."""
+
+    session: SessionView
+    depth: int
+
+
+def forest_of(sessions: list[SessionView]) -> list[Shown]:
+    """Each below the nearest of those above it that is in the list, the oldest first."""
+    known = {one.id for one in sessions}
+    below: dict[str, list[SessionView]] = {}
+    for one in sessions:
+        above = next((id_ for id_ in reversed(one.lineage) if id_ in known), "")
+        below.setdefault(above, []).append(one)
+
+    def walk(above: str, depth: int) -> Iterator[Shown]:
+        for one in below.get(above, ()):
+            yield Shown(one, depth)
+            yield from walk(one.id, depth + 1)
+
+    return list(walk("", 0))
+
+
+def rows_of(rows: Iterable[Shown]) -> list[list[Cell]]:
     now = time.time()
     return [
         [
-            one.name or "-",
+            _branch(depth) + (one.name or "-"),
             one.id[:8],
-            (one.state, STYLES.get(one.state, "")),
+            (_state(one), STYLES.get(one.state, "")),
             one.folder,
             str(one.turns),
             money(one.cost_usd),
             age(now - one.created_at),
             (str(len(one.approvals)), "bold yellow") if one.approvals else "-",
         ]
-        for one in sessions
+        for one, depth in rows
     ]
+
+
+def _branch(depth: int) -> str:
+    """Ahead of a child's name. Dots, since blanks at the start of a cell do not stay."""
+    return "· " * (depth - 1) + "└ " if depth else ""
+
+
+def _state(session: SessionView) -> str:
+    """One without a process of ours says so."""
+    match session.external:
+        case None:
+            return session.state
+        case "root":
+            return f"{session.state} (outside)"
+        case "permit":
+            return f"{session.state} (permit)"
 
 
 # --- as they change
 
 
-async def _watch(here: Context, where: dict[str, list[str]], *, shows_all: bool) -> None:
+async def _watch(
+    here: Context,
+    where: dict[str, list[str]],
+    shown: Callable[[list[SessionView]], list[Shown]],
+) -> None:
     """On a terminal a table that changes; else a line of JSON for each session that has."""
     async with here.client() as client:
         if here.is_json:
@@ -143,9 +195,8 @@ async def _watch(here: Context, where: dict[str, list[str]], *, shows_all: bool)
 
         with Live(console=here.console, auto_refresh=False) as live:
             async for _ in _changes(client):
-                found = await client.sessions.list(**where)
-                shown = [one for one in found if shows_all or is_live(one)]
-                table = build_table(HEADS, rows_of(shown), FIT, here.console.width)
+                rows = rows_of(shown(await client.sessions.list(**where)))
+                table = build_table(HEADS, rows, FIT, here.console.width)
                 live.update(table, refresh=True)
 
 

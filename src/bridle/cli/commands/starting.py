@@ -25,6 +25,7 @@ def add_to(app: typer.Typer) -> None:
         "bridle start 'Make the tests pass' --cwd ~/app --name fixer --policy edits",
         "bridle start 'Find the leak' --max-cost 2 --max-turns 30 --label team=core",
         "git diff | bridle start - --name reviewer --policy read-only",
+        "bridle start 'Have each package tested by an agent of its own' --loopback --max-cost 5",
         "bridle start 'Deploy' --env-from DEPLOY_KEY --env-file TOKEN=~/.token",
     )
     register(app, PANEL, start, *lines)
@@ -41,6 +42,7 @@ def start(
     model: o.ModelGiven = None,
     parent: o.Parent = None,
     orphans: o.Orphans = "stop",
+    is_loopback: o.IsLoopback = False,
     is_started: o.IsStarted = True,
     option: o.LaunchOptions = None,
     max_turns: o.MaxTurns = None,
@@ -60,9 +62,10 @@ def start(
 
     new = replace(
         _wish(here, cwd, prompt, name, label),
-        limits=_limits(max_turns, max_cost, max_seconds, max_tokens, max_children),
+        limits=limits_given(max_turns, max_cost, max_seconds, max_tokens, max_children),
         parent=parent,
         orphans="hand over" if orphans == "hand-over" else "stop",
+        loopback=is_loopback,
         env=environment(env, env_plain, env_from, env_file),
         launch=_options(option),
         start=is_started,
@@ -75,7 +78,7 @@ def _wish(here: Context, cwd: Path, prompt: str | None, name: str, labels: o.Val
 
     settings = here.settings
     return NewSession(
-        folder=str(_folder(cwd)),
+        folder=str(folder_given(cwd)),
         prompt=o.prompt_of(prompt),
         name=name,
         labels=o.pairs_of(labels, "--label"),
@@ -100,7 +103,7 @@ def _make(here: Context, new: NewSession) -> None:
     here.hint(f"follow it with `bridle attach {made.name or made.id[:8]}`")
 
 
-def _limits(
+def limits_given(
     turns: int | None,
     cost: float | None,
     seconds: float | None,
@@ -114,10 +117,10 @@ def _limits(
     )
 
 
-def _folder(given: Path) -> Path:
+def folder_given(given: Path, flag: str = "--cwd") -> Path:
     folder = given.expanduser().absolute()
     if not folder.is_dir():
-        raise Misused(f"there is no folder {folder}", "give one that is there with --cwd")
+        raise Misused(f"there is no folder {folder}", f"give one that is there with {flag}")
     return folder.resolve()
 
 
