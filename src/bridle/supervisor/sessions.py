@@ -32,6 +32,8 @@ from .record import VERSION, SessionRecord, blank, changes, restored, snapshot
 
 #: Records of another version of the fold are made again from their streams.
 BUCKET = f"sessions.{VERSION}"
+#: Where agents that look at a session are: `loopback` keeps that, and it goes with the session.
+POSITIONS = "loopback.positions"
 PAGE = 500
 RETRY_SECONDS = 1.0
 APPROVAL_PASSES = 3
@@ -183,7 +185,7 @@ class Sessions:
         there is more to forget."""
         await self._means.approvals.forget(session)
         records = self._means.journal.records
-        for bucket in (takeover.BUCKET, SESSION_POLICY, SESSION_RULES, BUCKET):
+        for bucket in (takeover.BUCKET, SESSION_POLICY, SESSION_RULES, POSITIONS, BUCKET):
             found = await records.get(bucket, session)
             if found:
                 await records.delete(bucket, session, found.revision)

@@ -202,6 +202,11 @@ def _is_over(decision: e.Decision) -> bool:
     return is_told or bool(decision.outcome)
 
 
+def _escalated(step: Step, body: r.Escalated) -> None:
+    for one in body.steps[-1:]:
+        _status(step, "approval", one.to or "people", one.why)
+
+
 def _judged(step: Step, body: r.Judged) -> None:
     if body.verdict.is_no:
         step.refuse(body.tool_use_id, "denied")
@@ -301,5 +306,6 @@ _SHOWN: dict[str, Callable[[Step, Any], object]] = {
     r.CANCELLED: _ended,
     r.DELIVERED: _delivered,
     r.OUTCOME: _outcome,
+    r.ESCALATED: _escalated,
     r.JUDGED: _judged,
 }

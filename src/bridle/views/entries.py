@@ -24,6 +24,7 @@ Topic: TypeAlias = Literal[
     "budget",
     "parent",
     "child",
+    "approval",
     "retry",
     "task",
     "hook",

@@ -36,7 +36,7 @@ def input_excerpt(given: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     if len(encoded) <= MAX_OPEN:
         return given, False
     for text, items in SHORTER:
-        cut: dict[str, Any] = _shorter(given, text, items, DEPTH)
+        cut: dict[str, Any] = shorter(given, text, items, DEPTH)
         if len(msgspec.json.encode(cut)) <= MAX_OPEN:
             return cut, True
     return {"…": encoded[:1_000].decode(errors="replace")}, True
@@ -53,7 +53,8 @@ def picture(block: ImageBlock) -> Picture:
             return Picture("", url=file_id[:1_000])
 
 
-def _shorter(value: Any, text: int, items: int, depth: int) -> Any:
+def shorter(value: Any, text: int, items: int, depth: int) -> Any:
+    """A value with so much of each text, so many parts, and so deep."""
     match value:
         case str() if len(value) > text:
             return f"{value[:text]}… ({len(value) - text} more characters)"
@@ -61,8 +62,8 @@ def _shorter(value: Any, text: int, items: int, depth: int) -> Any:
             return "…"
         case dict():
             shown = list(value.items())[:items]
-            return {name[:text]: _shorter(item, text, items, depth - 1) for name, item in shown}
+            return {name[:text]: shorter(item, text, items, depth - 1) for name, item in shown}
         case list():
-            return [_shorter(item, text, items, depth - 1) for item in value[:items]]
+            return [shorter(item, text, items, depth - 1) for item in value[:items]]
         case _:
             return value

@@ -27,6 +27,7 @@ EXPIRED = "approval.expired"
 CANCELLED = "approval.cancelled"
 DELIVERED = "approval.delivered"
 OUTCOME = "approval.outcome"
+ESCALATED = "approval.escalated"
 JUDGED = "tool.judged"
 
 
@@ -101,6 +102,19 @@ class OutcomeSeen(Struct, frozen=True):
     outcome: Seen
 
 
+class Step(Struct, frozen=True):
+    """Whom it is put to: an ancestor's session, or people ("")."""
+
+    to: str = ""
+    why: str = ""
+    by: str = ""
+
+
+class Escalated(Struct, frozen=True):
+    id: str
+    steps: tuple[Step, ...]
+
+
 class Verdict(Struct, frozen=True):
     type: str
     because: str = ""
@@ -153,6 +167,7 @@ _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
     CANCELLED: msgspec.json.Decoder(Ended),
     DELIVERED: msgspec.json.Decoder(Delivered),
     OUTCOME: msgspec.json.Decoder(OutcomeSeen),
+    ESCALATED: msgspec.json.Decoder(Escalated),
     JUDGED: msgspec.json.Decoder(Judged),
 }
 

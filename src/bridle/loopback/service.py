@@ -1,0 +1,57 @@
+"""Calls of the tools by which agents run others, wherever they come from.
+
+Owns how a call is made: arguments are checked, and whatever goes wrong is an answer in words. Who
+calls is told by whoever knows it from a pipe or a token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from ..supervisor import Supervisor
+from .calls import Call, Json, Means
+from .refusals import Refusal, told
+from .registry import METHODS, Method
+
+
+class Loopback:
+    """Made once for each supervisor, by `loopback_of`."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self.supervisor = supervisor
+        self._means = Means(supervisor)
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        """By the names of the tools."""
+        return METHODS
+
+    async def call(self, caller: str, name: str, arguments: Mapping[str, Any], key: str) -> Json:
+        """What it gives. `caller` is a session, known by its pipe or token; `key` the same when
+        the same call is made again, and never that of another call of this caller.
+
+        Raises nothing but being cancelled: {"type": "error", "code", "message"} says what is wrong.
+        """
+        try:
+            method = METHODS.get(name)
+            if method is None:
+                raise Refusal("unknown_method", f"there is no tool {name[:100]!r}")
+            given = msgspec.convert(arguments, method.arguments)
+            return await method.do(Call(self._means, caller, key), given)
+        except Exception as error:  # noqa: BLE001 - it is the agent's to deal with
+            return told(error)
+
+
+_made: WeakKeyDictionary[Supervisor, Loopback] = WeakKeyDictionary()
+
+
+def loopback_of(supervisor: Supervisor) -> Loopback:
+    """The one of this supervisor."""
+    found = _made.get(supervisor)
+    if found is None:
+        found = _made[supervisor] = Loopback(supervisor)
+    return found

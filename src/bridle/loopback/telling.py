@@ -1,0 +1,129 @@
+"""What agents tell those below them: at once, after what they do now, or in place of it.
+
+Owns that each call tells it once, also when the answer was lost and its turn is over since; and
+that nobody waits for an agent that waits for them.
+"""
+
+from __future__ import annotations
+
+import time
+
+from msgspec import Struct
+
+from ..errors import NotPossible
+from ..supervisor import SessionRecord
+from ..supervisor.states import ENDED
+from ..views import stream
+from .arguments import Chat
+from .calls import Call, Json
+from .cursors import cursor_of
+from .folds import PAGE
+from .intents import Intent, name_of
+from .refusals import Refusal
+from .results import result_of
+from .status import is_at_work
+
+#: How long a turn that is interrupted has to end.
+INTERRUPT_SECONDS = 30.0
+
+
+class _Told(Struct, frozen=True):
+    record: SessionRecord
+    turn: str
+    count: int
+
+
+async def chat_async(call: Call, arguments: Chat) -> Json:
+    told = await _tell(call, call.named(arguments), arguments)
+    return {
+        "type": "started",
+        "session_id": told.record.id,
+        "turn_id": told.turn,
+        "cursor": cursor_of({told.record.id: told.count}),
+    }
+
+
+async def chat(call: Call, arguments: Chat) -> Json:
+    """Tell it, and wait for what comes of it."""
+    record = call.named(arguments)
+    if record.asks_above:
+        words = (
+            "it may ask you before it goes on, and you could not answer while you wait for it: use "
+            "claudecode_chat_async, then claudecode_poll (or create it with loopback_enabled=false)"
+        )
+        raise Refusal("would_deadlock", words)
+    told = await _tell(call, record, arguments)
+    await _turn_over(call, told)
+    return await result_of(call, told.record.id, "normal")
+
+
+async def _turn_over(call: Call, told: _Told) -> None:
+    with call.supervisor.listening([told.record.id]) as listener:
+        while True:
+            record = call.below(told.record.id)
+            waits = told.turn in record.unanswered or any(
+                one.uuid == told.turn for one in record.waiting
+            )
+            # Its record has the prompt since it was told: without it the turn has ended.
+            if not waits or not is_at_work(record):
+                return
+            await listener.heard()
+
+
+async def _tell(call: Call, record: SessionRecord, arguments: Chat) -> _Told:
+    key = arguments.idempotency_key
+    name = name_of(call.caller, record.id, "key", key) if key else call.id(record.id)
+    async with call.means.intents.turn(name):
+        intent = await call.means.intents.get(name)
+        if intent and await _is_told(call, intent, name):
+            return _Told(record, name, intent.count)
+        if is_at_work(record):
+            await _make_way(call, record, arguments)
+        record, fold = await call.looked(record.id)
+        count = intent.count if intent else fold.tail.count
+        if intent is None:
+            intent = Intent(session=record.id, at=time.time(), seq=record.seq, count=count)
+            await call.means.intents.begin(name, intent)
+        await _awake(call, record)
+        await call.supervisor.send(record.id, arguments.prompt, by=call.by, uuid=name)
+        last = (await call.supervisor.journal.log.info(record.id)).last_seq
+        await call.supervisor.wait(record.id, lambda now: now.seq >= last)
+        return _Told(record, name, count)
+
+
+async def _is_told(call: Call, intent: Intent, uuid: str) -> bool:
+    """Whether its stream has the prompt, after where it ended when it was first to be told."""
+    after, log = intent.seq, call.supervisor.journal.log
+    while events := await log.read(intent.session, after, PAGE):
+        for event in events:
+            if event.kind == stream.PROMPTED and f'"uuid":"{uuid}"'.encode() in event.body[:100]:
+                return True
+        after = events[-1].seq
+    return False
+
+
+async def _make_way(call: Call, record: SessionRecord, arguments: Chat) -> None:
+    match arguments.on_busy:
+        case "error":
+            words = (
+                f"it is still at work ({record.state}): poll it until its turn is over, or call "
+                "again with on_busy 'queue' or 'interrupt'"
+            )
+            raise Refusal("busy", words)
+        case "interrupt":
+            try:
+                await call.supervisor.interrupt(record.id, timeout=INTERRUPT_SECONDS)
+            except NotPossible:
+                return  # its turn has just ended, or has not begun
+        case "queue":
+            return
+
+
+async def _awake(call: Call, record: SessionRecord) -> None:
+    """One that has ended goes on where it was."""
+    if record.state not in ENDED:
+        return
+    if record.claude_session_id:
+        await call.supervisor.resume(record.id)
+    else:
+        await call.supervisor.start(record.id)
