@@ -21,7 +21,7 @@ from ..journal import Batch, Feed
 from ..process.spool import Spool
 from ..views import stream
 from ..views.stream import Entry
-from . import takeover
+from . import takeover, tally
 from .audience import Audience
 from .charge import Charge
 from .environment import hidden, readable
@@ -185,7 +185,8 @@ class Sessions:
         there is more to forget."""
         await self._means.approvals.forget(session)
         records = self._means.journal.records
-        for bucket in (takeover.BUCKET, SESSION_POLICY, SESSION_RULES, POSITIONS, BUCKET):
+        kept = (takeover.BUCKET, tally.BUCKET, SESSION_POLICY, SESSION_RULES, POSITIONS, BUCKET)
+        for bucket in kept:
             found = await records.get(bucket, session)
             if found:
                 await records.delete(bucket, session, found.revision)
