@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from .delegation import Delegation, alone
+from .delegation import Delegation, RulesAlone
 from .judge import Judge
 from .policy import Policy
 from .rules import Rule
@@ -37,7 +37,7 @@ class BelowOthers:
         self._above = tuple(above)
         self._folder = ground.folder
         rules = [rule for rule in policy.rules if is_by_a_person(rule)]
-        self._by_people = alone(policy, rules, ground) if rules else None
+        self._by_people = RulesAlone(policy, rules, ground) if rules else None
 
     def judge(self, call: Call) -> Verdict:
         own = self._own.judge(call)
@@ -65,10 +65,8 @@ class BelowOthers:
 
     def _is_by_people(self, call: Call) -> bool:
         """Whether all of it is allowed by what people had remembered, and by nothing else."""
-        if self._by_people is None:
-            return False
-        call = Call(call.tool, call.input, None, call.cwd)
-        return isinstance(self._by_people.judge(call), Allowed)
+        by_people = self._by_people
+        return by_people is not None and isinstance(by_people.judge(call), Allowed)
 
 
 def is_by_a_person(rule: Rule) -> bool:

@@ -53,7 +53,7 @@ class Delegation:
         self._above = tuple(above)
         self._own = policy.on(ground)
         self._entries = policy.delegate
-        self._judges: dict[tuple[object, ...], Judge] = {}
+        self._judges: dict[tuple[object, ...], RulesAlone] = {}
 
     # --- when somebody below asks
 
@@ -109,7 +109,7 @@ class Delegation:
         if self._entries is None:
             return own
         entries = [e for e in self._entries if not e.is_limited and self._is_there(e, folder)]
-        verdict = self._judge(entries, asks=True).judge(replace(call, mode=None))
+        verdict = self._judge(entries, asks=True).judge(call)
         if not isinstance(verdict, Asked) or verdict.guard:
             return verdict
         if isinstance(own, Denied) or self._is_looking(call):
@@ -123,7 +123,7 @@ class Delegation:
 
     # --- parts
 
-    def _judge(self, entries: Sequence[Delegable], *, asks: bool) -> Judge:
+    def _judge(self, entries: Sequence[Delegable], *, asks: bool) -> RulesAlone:
         """One that allows by the rules of these entries alone. What the policy denies, and what
         only a person may say yes to, holds in any case; what it wants asked, where nobody is."""
         key = (asks, *(id(entry) for entry in entries))  # they live as long as the policy
@@ -131,7 +131,7 @@ class Delegation:
             kept = ("deny", "ask") if asks else ("deny",)
             rules = [rule for rule in self.policy.rules if rule.behavior in kept]
             rules += [rule for entry in entries for rule in entry.rules]
-            self._judges[key] = alone(self.policy, rules, self.ground)
+            self._judges[key] = RulesAlone(self.policy, rules, self.ground)
         return self._judges[key]
 
     def _is_there(self, entry: Delegable, folder: str) -> bool:
@@ -145,11 +145,17 @@ class Delegation:
         return any(one.matches_both(where) for one in bound)
 
 
-def alone(policy: Policy, rules: Sequence[Rule], ground: Ground) -> Judge:
-    """A judge by these rules alone, with the guards of the policy and without its preset."""
-    made = Policy(has_guard=policy.has_guard, rules=rules, human_only=policy.human_only)
-    kind = PeopleJudge if policy.human_only else Judge
-    return kind(made, ground, NOTHING)
+class RulesAlone:
+    """Judges by these rules and nothing else: with the guards of a policy, and without a preset,
+    be it that of a mode."""
+
+    def __init__(self, policy: Policy, rules: Sequence[Rule], ground: Ground) -> None:
+        made = Policy(has_guard=policy.has_guard, rules=rules, human_only=policy.human_only)
+        kind = PeopleJudge if policy.human_only else Judge
+        self._judge = kind(made, ground, NOTHING)
+
+    def judge(self, call: Call) -> Verdict:
+        return self._judge.judge(replace(call, mode=None) if call.mode else call)
 
 
 def _in_folder(call: Call, folder: str) -> Call:
