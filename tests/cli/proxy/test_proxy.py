@@ -167,11 +167,11 @@ async def test_a_stream_that_ends_without_an_answer_is_asked_for_again(home: Hom
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [
-        (401, {"detail": "This token is not known.", "remedy": "Make one."}, "known. Make one."),
-        (403, {"detail": "This is a person's."}, "This is a person's."),
+        (401, {"detail": "Unknown.", "remedy": "POST it."}, "`bridle mcp token` makes one"),
+        (403, {"detail": "A person's.", "remedy": "Take another."}, "A person's. Take another."),
         (404, b"<html>", "`bridle up`"),
         (413, b"", "max_body"),
-        (500, b"", "status 500"),
+        (500, b"", "answers 500"),
         (200, b"<html>", "can't be read"),
     ],
 )

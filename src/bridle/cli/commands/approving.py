@@ -96,7 +96,9 @@ def _show_list(
     here: Context, found: list[Approval], names: dict[str, str], *, has_status: bool
 ) -> None:
     heads = ("id", "session", "asks for", "what", "age", *(["status"] if has_status else []))
-    now = time.time()
+    # Whom it is put to is told where that is not people in any case.
+    has_asked, now = any(one.asked for one in found), time.time()
+    heads += ("asked",) if has_asked else ()
     rows = [
         [
             one.id[:8],
@@ -105,10 +107,17 @@ def _show_list(
             short(gist(one)),
             age(now - one.created),
             *([one.status] if has_status else []),
+            *([_asked(one, names)] if has_asked else []),
         ]
         for one in found
     ]
-    show_table(here, heads, rows, Fit(cut=("what",), spare=("age",)))
+    show_table(here, heads, rows, Fit(cut=("what",), spare=("age", "asked")))
+
+
+def _asked(approval: Approval, names: dict[str, str]) -> str:
+    if approval.status != "pending":
+        return ""
+    return names.get(approval.asked, approval.asked[:8]) if approval.asked else "people"
 
 
 def _asks_for(approval: Approval) -> str:
@@ -142,13 +151,16 @@ def show(
     """Show all that an agent wants to do, why that is asked, and what could be allowed for good."""
     here = Context.of(context, is_json=is_json)
 
-    async def work() -> tuple[Approval, Explanation, str]:
+    async def work() -> tuple[Approval, Explanation, dict[str, str]]:
         async with here.client(offline=True) as client:
             found = await client.approvals.get(approval)
-            session = await client.sessions.get(found.session)
-            return found, await client.approvals.explain(found.id), told_name(session)
+            sessions = [await client.sessions.get(found.session)]
+            if found.steps and not is_json:
+                sessions += await client.sessions.list()
+            names = {one.id: told_name(one) for one in sessions}
+            return found, await client.approvals.explain(found.id), names
 
-    found, why, who = here.run(work())
+    found, why, names = here.run(work())
     if is_json:
         here.give({"approval": found, "why": why})
         return
@@ -159,7 +171,8 @@ def show(
 
     has_colours = here.console.is_terminal and not here.console.no_color
     paint = coloured if has_colours else uncoloured
-    sys.stdout.write(show(replace(found, session=who), paint, is_whole=True) + "\n\n")
+    asks = replace(found, session=names[found.session])
+    sys.stdout.write(show(asks, paint, is_whole=True, names=names) + "\n\n")
     here.say(f"why: {plain(why.text)}")
     for candidate in why.always:
         here.say(f"could be allowed for good with --session or --always: {plain(candidate.rule)}")

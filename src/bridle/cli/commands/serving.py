@@ -142,6 +142,7 @@ async def serving(
     """Serve until somebody says that it is enough, and say so. `on_ready` is told when it does,
     people how to go on: `then`."""
     from ...server.serving import serve
+    from ..loopback import loopback_options
 
     _log_to_stderr()
     found: list[Ready] = []
@@ -157,7 +158,8 @@ async def serving(
         _open(is_opened, ready.login)
         on_ready(ready)
 
-    await serve(settings_of(here.settings), ready, signals=_signals(), **options_of(here))
+    options = {**options_of(here), **loopback_options()}
+    await serve(settings_of(here.settings), ready, signals=_signals(), **options)
     if found:
         running = len([one for one in found[0].house.supervisor.list() if one.facts.has_process])
         here.note(f"ended; {running or 'no'} agents run on")
@@ -193,6 +195,7 @@ def options_of(here: Context) -> dict[str, Any]:
     return {
         "size": settings.size,
         "expires_in": settings.expires_in,
+        "escalate_after": settings.escalate_after,
         "free_bytes": settings.free_bytes,
         "environ": environ,
     }

@@ -147,10 +147,15 @@ def _refuse(status: int, body: bytes) -> None:
     except msgspec.MsgspecError:
         problem = _Problem()
     told = " ".join(filter(None, (problem.detail, problem.remedy)))
-    words = told or _WORDS.get(status, f"the server answers with status {status}")
+    words = UNKNOWN if status == 401 else told or _WORDS.get(status, f"the server answers {status}")
     raise Turned(words, problem.error if bytes(problem.error) else None)
 
 
+#: In place of the server's own, which speak to a program.
+UNKNOWN = (
+    "the server does not know this token: it was revoked, its session has ended, or it is of"
+    " another home; `bridle mcp list` says which there are, `bridle mcp token` makes one"
+)
 _WORDS: Mapping[int, str] = {
     404: "this server has no such door: it is of an older version. `bridle version` says which this"
     " is; end that one with `bridle down` and start another with `bridle up`",
