@@ -1,0 +1,51 @@
+"""Calls that wait have no end of their own, and a server that ends would wait for them. Owns that
+they are ended then: what was asked is not answered, so that it is asked again of the next one."""
+
+from __future__ import annotations
+
+import asyncio
+
+from .asgi import App, Message, Receive, Scope, Send, refuse
+
+
+def ends_with(closing: asyncio.Event, app: App) -> App:
+    """The application, whose answers break off when `closing` is set."""
+
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        sent = _Sent(send)
+        answering = asyncio.ensure_future(app(scope, receive, sent))
+        ending = asyncio.ensure_future(closing.wait())
+        try:
+            await asyncio.wait({answering, ending}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            is_broken_off = answering.cancel()
+            ending.cancel()
+            await asyncio.wait({answering, ending})
+        if not is_broken_off:
+            answering.result()
+        elif not sent.is_whole:
+            await sent.break_off()
+
+    return call
+
+
+class _Sent:
+    """What went out of an answer until now."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._is_begun = False
+        self.is_whole = False
+
+    async def __call__(self, message: Message) -> None:
+        self._is_begun = True
+        if message["type"] == "http.response.body":
+            self.is_whole = not message.get("more_body", False)
+        await self._send(message)
+
+    async def break_off(self) -> None:
+        if self._is_begun:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+            return
+        words, remedy = "The server is ending.", "Ask the next one."
+        await refuse(self._send, 503, "closing", words, remedy)

@@ -1,0 +1,24 @@
+"""A call that waits, and a client that would give it up if it heard nothing. Owns that it hears."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+#: Told how many seconds it waits.
+Tell = Callable[[float], Awaitable[None]]
+
+
+async def telling(work: Coroutine[Any, Any, T], every: float, tell: Tell) -> T:
+    """What it gives; `tell` is called after each `every` seconds until then. Cancelled, it ends."""
+    begun = asyncio.get_running_loop().time()
+    task = asyncio.ensure_future(work)
+    try:
+        while not (await asyncio.wait([task], timeout=every))[0]:
+            await tell(asyncio.get_running_loop().time() - begun)
+        return task.result()
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
