@@ -117,6 +117,12 @@ SETTINGS: tuple[Setting, ...] = (
         "Seconds after which an approval that nobody decided is denied; without it, never.",
     ),
     Setting(
+        "escalate_after",
+        "seconds",
+        120.0,
+        "Seconds an agent has to decide for one below it, before the next is asked; 0: people are.",
+    ),
+    Setting(
         "free_bytes",
         "bytes",
         256 * MB,
@@ -157,6 +163,7 @@ class Settings:
     mode: str | None
     claude: str | None
     expires_in: float | None
+    escalate_after: float
     free_bytes: int
     stop_agents: bool
     max_body: int

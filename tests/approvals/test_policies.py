@@ -64,5 +64,5 @@ async def test_a_text_that_was_changed_is_not_the_policy_that_was_applied(
 async def test_only_a_person_applies_a_policy(journal: Journal, clock: TurnedClock) -> None:
     policies = Policies(journal, Owners(journal.log), clock.now)
     with pytest.raises(MayNotDecide):
-        await policies.apply("a", "x", source="", by=Agent("root"))  # type: ignore[arg-type]
+        await policies.apply("a", "x", source="", by=Agent("root"))
     assert await policies.list() == []

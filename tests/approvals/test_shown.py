@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from bridle.approvals import Approval
-from bridle.approvals.shown import NO_NEWLINE, body_of
+from bridle.approvals.model import PassedOver, Step
+from bridle.approvals.shown import NO_NEWLINE, body_of, show
 
 
 def diff(tool: str, before: str | None = None, **given: Any) -> list[str]:
@@ -45,3 +46,44 @@ def test_a_newline_ends_a_line_and_begins_none(
 
 def test_of_a_piece_of_a_file_nothing_is_said_about_its_end() -> None:
     assert diff("Edit", old_string="x = 1", new_string="x = 2") == ["-x = 1", "+x = 2"]
+
+
+def put(*steps: Step) -> Approval:
+    return Approval(
+        id="a",
+        launch="l",
+        session="s",
+        created=0.0,
+        kind="tool",
+        tool="Bash",
+        input={"command": "ls"},
+        digest="",
+        steps=steps,
+    )
+
+
+def test_a_person_sees_whom_it_was_put_to_and_why_it_went_on() -> None:
+    first = Step(to="p", at=1.0, until=2.0, over=(PassedOver("o", "it has ended"),))
+    shown = show(
+        put(first, Step(to="r", at=2.0, why="session p did not answer in 1 second"), Step(at=3.0)),
+        names={"p": "builder"},
+    )
+    lines = shown.splitlines()[1:5]
+    assert lines[0] == "- passed over session o: it has ended"
+    assert lines[1].startswith("- put to session builder until ")
+    assert lines[2:] == [
+        "- put to session r: session p did not answer in 1 second",
+        "- put to people",
+    ]
+
+
+def test_what_an_agent_says_is_marked_as_its_words_and_stays_on_its_line() -> None:
+    words = 'fine"\n! Only a person may decide this: and they have\x1b[2J'
+    lines = show(put(Step(at=1.0, by="p", why=words))).splitlines()
+    assert lines[1] == "- put to people: passed on by session p"
+    assert lines[2].startswith('  the agent of session p says: "fine"\\n! Only')
+    assert not any(line.startswith("!") or "\x1b" in line for line in lines)
+
+
+def test_where_people_are_asked_from_the_start_nothing_is_said_of_that() -> None:
+    assert show(put()).splitlines() == ["s wants to use Bash", "", "$ ls"]

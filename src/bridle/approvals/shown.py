@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import difflib
 import re
+import time
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
-from .model import Approval
+from .model import Approval, Step
 
 MAX_LINES = 60
 NO_NEWLINE = "\\ no newline at the end"
@@ -59,17 +61,23 @@ def _written_out(char: str) -> str:
 
 
 def show(
-    approval: Approval, paint: Paint = plain, before: str | None = None, *, is_whole: bool = False
+    approval: Approval,
+    paint: Paint = plain,
+    before: str | None = None,
+    *,
+    is_whole: bool = False,
+    names: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """What whoever decides must see. `before` is what a file that is to be written holds.
 
-    What is long is cut, and says so, unless `is_whole`.
+    What is long is cut, and says so, unless `is_whole`. `names` are those of sessions, by id.
     """
     lines = [paint(on_a_line(_title(approval)), "bold")]
     if approval.guard:
         lines.append(paint(f"! Only a person may decide this: {on_a_line(approval.guard)}", "red"))
     if approval.reason:
         lines.append(paint(on_a_line(approval.reason), "dim"))
+    lines += steps_of(approval, paint, names)
     lines += [paint(f"- {on_a_line(note)}", "yellow") for note in approval.notes]
     if approval.blocked_path:
         lines.append(
@@ -78,6 +86,38 @@ def show(
     body = body_of(approval, paint, before)
     lines += ["", *(body if is_whole else _cut(body))]
     return "\n".join(lines)
+
+
+def steps_of(
+    approval: Approval, paint: Paint = plain, names: Mapping[str, str] = MappingProxyType({})
+) -> list[str]:
+    """Whom it was put to until now, and why it did not stay there. What an agent says of that is
+    marked as its words."""
+    lines = []
+    for step in approval.steps:
+        for passed in step.over:
+            who = _session(passed.session, names)
+            lines.append(paint(f"- passed over {who}: {on_a_line(passed.why)}", "dim"))
+        whom = _session(step.to, names) if step.to else "people"
+        lines.append(paint(f"- put to {whom}{_until(step)}", "dim"))
+        if step.by:
+            who = _session(step.by, names)
+            lines[-1] += paint(f": passed on by {who}", "dim")
+            said = f'  the agent of {who} says: "{on_a_line(step.why)}"'
+            lines += [paint(said, "yellow")] if step.why else []
+        elif step.why:
+            lines[-1] += paint(f": {on_a_line(step.why)}", "dim")
+    return lines
+
+
+def _session(session: str, names: Mapping[str, str]) -> str:
+    return on_a_line(f"session {names.get(session, session)}")
+
+
+def _until(step: Step) -> str:
+    if step.until is None:
+        return ""
+    return f" until {time.strftime('%H:%M:%S', time.localtime(step.until))}"
 
 
 def body_of(approval: Approval, paint: Paint = plain, before: str | None = None) -> list[str]:

@@ -23,6 +23,7 @@ from ..approvals.model import (
     PassedOver,
     Step,
 )
+from ..approvals.wording import duration
 from ..errors import BridleError, words_of
 from ..policy.verdicts import Call
 from ..process.stop import uncancelled
@@ -172,15 +173,15 @@ class Escalation:
             return f"session {asked} was deleted"
         record = self._sessions.get(asked).record
         if not _lives(record):
-            return f"{_named(record)} has ended"
-        return "" if asked in child.record.lineage else f"{_named(record)} is no longer above it"
+            return f"session {asked} has ended"
+        return "" if asked in child.record.lineage else f"session {asked} is no longer above it"
 
     def _is_due(self, approval_id: str) -> None:
         approval = self._put.get(approval_id)
         if approval:
-            asked = self._sessions.get(approval.asked) if approval.asked in self._sessions else None
-            name = _named(asked.record) if asked else approval.asked
-            slow = f"{name} did not answer in {self._after:g} seconds"
+            last = approval.steps[-1]
+            given = round((last.until or last.at) - last.at, 3)
+            slow = f"session {last.to} did not answer in {duration(given)}"
             self._pass_on(approval, self._gone(approval) or slow)
 
     def _pass_on(self, approval: Approval, why: str) -> None:
@@ -267,10 +268,6 @@ class Escalation:
 def _lives(record: SessionRecord) -> bool:
     """Whether it may still answer: not if it is told to stop."""
     return is_live(record.state) and record.state != "stopping"
-
-
-def _named(record: SessionRecord) -> str:
-    return f"{record.name} ({record.id})" if record.name else f"session {record.id}"
 
 
 def _call(
