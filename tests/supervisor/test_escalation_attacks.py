@@ -351,3 +351,20 @@ async def test_who_is_cancelled_while_it_grants_has_been_counted(home: Home) -> 
         other = await supervisor.create(cwd=home.work, by=agent, policy=ASK, prompt="go")
         second = await asked(supervisor, other.id)
         assert (second.asked == "") == (found.status == "allowed")
+
+
+async def test_who_may_do_less_than_its_policy_says_grants_no_more_than_that(home: Home) -> None:
+    async with home.open() as supervisor:
+        command = home.cli(*ASKS).command
+        above = await supervisor.create(
+            cwd=home.work, by=ME, policy=Policy("autonomous"), loopback=True, command=command
+        )
+        await until(supervisor, above.id, "idle")
+        child = await supervisor.create(cwd=home.work, by=Agent(above.id), policy=ASK)
+        await until(supervisor, child.id, "idle")
+        policy = supervisor.live(above.id).policy
+        assert policy
+        policy.choose("default")  # as a person does who approves its plan step by step
+        await supervisor.send(child.id, "go")
+        approval = await asked(supervisor, child.id)
+        assert (approval.asked, approval.steps[-1].over[0].session) == ("", above.id)

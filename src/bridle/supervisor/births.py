@@ -202,12 +202,12 @@ class Births:
     async def _standing(self, charge: Charge) -> Standing:
         record = copy(charge.record)
         policy = await policy_under(self._means, record)
-        return Standing(record, policy.with_preset(_strictest(charge, policy.preset)))
+        return Standing(record, policy.with_preset(strictest(charge, policy.preset)))
 
     def _check_same(self, seen: Standing, now: Charge) -> None:
         """Nobody has taken anything from the parent since it was looked at."""
         is_same = seen.record.policy == now.record.policy
-        if not is_same or _strictest(now, seen.policy.preset) != seen.policy.preset:
+        if not is_same or strictest(now, seen.policy.preset) != seen.policy.preset:
             hint = "its policy has just been changed: try again"
             raise NotPossible("start a child", now.record.state, hint, now.id)
 
@@ -333,7 +333,7 @@ class Births:
         return await self._sessions.wait(charge, lambda r: r.is_created and r.seq >= last)
 
 
-def _strictest(charge: Charge, preset: Preset) -> Preset:
+def strictest(charge: Charge, preset: Preset) -> Preset:
     """The preset of a policy, or what was chosen since, or plan mode: whichever allows least."""
     session = charge.agent.session if charge.agent else None
     mode = session.permission_mode if session else None

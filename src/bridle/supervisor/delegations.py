@@ -11,6 +11,7 @@ from ..approvals.policies import Policies
 from ..policy.ceilings import REMEMBERED, Above
 from ..policy.delegation import Delegation
 from ..policy.policy import Policy
+from ..policy.presets import Preset
 from ..policy.rules import Rule, parse_rule
 from ..policy.verdicts import Ground
 from ..session.ground import ground_of
@@ -22,13 +23,17 @@ from .record import SessionRecord
 SERVER = "bridle"
 
 
-async def delegation_of(means: Means, session: SessionRecord | Ceiling) -> Delegation:
+async def delegation_of(
+    means: Means, session: SessionRecord | Ceiling, preset: Preset | None = None
+) -> Delegation:
     """What it may delegate: now, of a session; as it was when one below it was made, of a
-    ceiling. The one of a session has those above it in it."""
+    ceiling. The one of a session has those above it in it; `preset` is the one that holds now,
+    where that is stricter than its policy's."""
     if isinstance(session, Ceiling):
         policy = await pinned(means, session.policy, session.guarded)
         return Delegation(policy, _ground_of_ceiling(means, session))
     policy = await policy_under(means, session)
+    policy = policy.with_preset(preset or policy.preset)
     above = [one.delegation for one in await above_of(means, session)]
     return Delegation(policy, ground_under(means, session, policy), above)
 

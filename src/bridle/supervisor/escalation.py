@@ -136,15 +136,15 @@ class Escalation:
         """Why this ancestor is not asked; "" if it is."""
         if name not in self._sessions:
             return "it was deleted"
-        record = self._sessions.get(name).record
-        if not _lives(record):
+        charge = self._sessions.get(name)
+        if not _lives(charge.record):
             return "it has ended"
-        if not record.loopback and record.external != "root":
+        if not charge.record.loopback and charge.record.external != "root":
             return "it has no tools to answer with"
         if request.kind != "tool":
             return ""
         try:
-            return await self._grants.refusal(record, child, _call(request, child))
+            return await self._grants.refusal(charge, child, _call(request, child))
         except Exception as error:  # noqa: BLE001 - what can't be read grants nothing
             _log.warning("what session %s may grant can't be told: %s", name, words_of(error))
             return f"what it may grant can't be told: {words_of(error)}"
@@ -234,16 +234,14 @@ class Escalation:
         # Else who is cancelled in the middle of it would have granted without being counted.
         return await uncancelled(work())
 
-    async def _open_to(
-        self, approval_id: str, by: Agent
-    ) -> tuple[Approval, SessionRecord, SessionRecord]:
+    async def _open_to(self, approval_id: str, by: Agent) -> tuple[Approval, SessionRecord, Charge]:
         """An approval that the agent may have a say in, with who asks and who decides. What is not
         below it looks to it as if it were not there."""
         approval = await self._approvals.get(approval_id)
         if approval.session not in self._sessions or by.session not in self._sessions:
             raise UnknownApproval(approval_id)
         child = self._sessions.get(approval.session).record
-        granter = self._sessions.get(by.session).record
+        granter = self._sessions.get(by.session)
         if by.session not in child.lineage:
             raise UnknownApproval(approval_id)
         if approval.status != "pending":
@@ -251,7 +249,7 @@ class Escalation:
         what = f"approval {approval_id}"
         if not approval.was_put_to(by.session):
             raise MayNotDecide(by, what, "it was not put to this agent; others are asked")
-        if not _lives(granter):
+        if not _lives(granter.record):
             raise MayNotDecide(by, what, "its session has ended")
         return approval, child, granter
 

@@ -15,7 +15,9 @@ from ..approvals.model import Agent, Approval, Approve, ForSession
 from ..errors import BridleError, words_of
 from ..policy.delegation import Granted, Refused
 from ..policy.verdicts import Call
-from .delegations import delegation_of
+from .births import strictest
+from .charge import Charge
+from .delegations import delegation_of, pinned
 from .means import Means
 from .record import SessionRecord
 from .tally import Counting, Tally
@@ -32,7 +34,7 @@ class Grants:
         self._means = means
         self._tally = Tally(means.approvals)
 
-    async def refusal(self, granter: SessionRecord, child: SessionRecord, call: Call) -> str:
+    async def refusal(self, granter: Charge, child: SessionRecord, call: Call) -> str:
         """Why it may not grant this call; "" if it may."""
         async with self._tally.of(granter.id) as counting:
             found = await self._may(granter, child, call, counting.counts)
@@ -41,7 +43,7 @@ class Grants:
     @asynccontextmanager
     async def held(
         self,
-        granter: SessionRecord,
+        granter: Charge,
         child: SessionRecord,
         call: Call,
         approval: Approval,
@@ -70,10 +72,12 @@ class Grants:
                 await _settle(counting, is_spent=is_spent)
 
     async def _may(
-        self, granter: SessionRecord, child: SessionRecord, call: Call, used: Mapping[str, int]
+        self, granter: Charge, child: SessionRecord, call: Call, used: Mapping[str, int]
     ) -> Granted | Refused:
-        delegation = await delegation_of(self._means, granter)
-        age = self._means.now() - granter.created_at
+        policy = await pinned(self._means, granter.record.policy, granter.record.guarded)
+        preset = strictest(granter, policy.preset)
+        delegation = await delegation_of(self._means, granter.record, preset)
+        age = self._means.now() - granter.record.created_at
         return delegation.grant(call, folder=child.folder, age=age, used=used)
 
 
