@@ -142,8 +142,8 @@ def test_the_configuration_of_a_permit_waits_long_and_tells_the_flag(shell: Shel
         assert name == "bridle-permit"
         assert entry["timeout"] >= 3_600_000
         assert entry["alwaysLoad"] is True
+        assert ("--permit" in entry.get("args", ())) == bool(flags)
         assert "--permission-prompt-tool mcp__bridle-permit__loopback_permit" in done.stderr
-    assert "--permit" in entry["args"]
 
 
 def test_the_line_for_claude_adds_the_same_entry(shell: Shell) -> None:

@@ -1,4 +1,4 @@
-"""A home for one test."""
+"""A home for one test, with a server of the test's own."""
 
 from __future__ import annotations
 

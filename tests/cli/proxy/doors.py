@@ -172,10 +172,15 @@ class Client:
 @contextlib.asynccontextmanager
 async def client_of(home: Home, *flags: str, **env: str) -> AsyncIterator[Client]:
     given = {"PATH": os.environ["PATH"], "HOME": str(home.folder), "BRIDLE_HOME": str(home.home)}
+    async with client_with(given | env, *flags) as client:
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def client_with(env: dict[str, str], *flags: str) -> AsyncIterator[Client]:
     child = await asyncio.create_subprocess_exec(
-        *COMMAND, "mcp", "stdio", *flags, stdin=-1, stdout=-1, stderr=-1, env=given | env,
-        limit=2**26,
-    )  # fmt: skip
+        *COMMAND, "mcp", "stdio", *flags, stdin=-1, stdout=-1, stderr=-1, env=env, limit=2**26
+    )
     try:
         yield Client(child)
     finally:

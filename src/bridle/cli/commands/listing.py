@@ -85,8 +85,11 @@ def ps(
             here.note_offline(client)
             return await client.sessions.list(**where)
 
-    found = shown(here.run(work()))
-    if is_json:
+    _show(here, shown(here.run(work())), is_quiet=is_quiet)
+
+
+def _show(here: Context, found: list[Shown], *, is_quiet: bool) -> None:
+    if here.is_json:
         here.give([one.session for one in found])
     elif is_quiet:
         for one in found:
