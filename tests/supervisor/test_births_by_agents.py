@@ -33,7 +33,14 @@ from .homes import ASKS, LIMIT, TURN, Home, asked, bodies, until
 async def parent(home: Home, supervisor: Supervisor, **options: Any) -> SessionRecord:
     """An agent that may run others, and has nothing to do yet."""
     made = await home.start(supervisor, *TURN, **{"prompt": None, "loopback": True, **options})
-    return await until(supervisor, made.id, "idle")
+    return await begun(supervisor, made)
+
+
+async def begun(supervisor: Supervisor, session: SessionRecord) -> SessionRecord:
+    """Once it is there, and its start is over."""
+    record = await until(supervisor, session.id, "idle")
+    await supervisor._sessions.get(session.id).begun(LIMIT)
+    return record
 
 
 async def child(supervisor: Supervisor, above: SessionRecord, **options: Any) -> SessionRecord:
@@ -51,6 +58,13 @@ async def force(supervisor: Supervisor, session: SessionRecord) -> InForce:
 async def judged(supervisor: Supervisor, session: SessionRecord, *calls: Call) -> list[str]:
     policy = await force(supervisor, session)
     return [told(policy.judge(call)) for call in calls]
+
+
+async def children(supervisor: Supervisor, session: SessionRecord) -> list[tuple[str, str]]:
+    """What its stream says of its children, once all is written."""
+    await supervisor._sessions.get(session.id).pen.idle_or_stuck()
+    events = await bodies(supervisor, session.id, stream.CHILD_CREATED)
+    return [(event.session, event.name) for event in events]
 
 
 def argv(cli: FakeCli) -> list[list[str]]:
@@ -71,10 +85,7 @@ async def test_it_is_a_child_of_the_agent_that_makes_it(home: Home) -> None:
         [ceiling] = made.ceilings
         assert (ceiling.session, ceiling.policy) == (above.id, above.policy)
         assert (ceiling.folder, ceiling.homes) == (above.folder, above.homes)
-        last = await supervisor.wait(above.id, lambda r: r.seq > above.seq, LIMIT)
-        assert last.id == above.id
-        [event] = await bodies(supervisor, above.id, stream.CHILD_CREATED)
-        assert (event.session, event.name) == (made.id, "one")
+        assert await children(supervisor, above) == [(made.id, "one")]
         applied = await Policies(supervisor.journal, supervisor._means.owners, lambda: 0).applied(
             made.id
         )
@@ -456,7 +467,8 @@ async def test_no_other_server_goes_by_our_name(home: Home, name: str) -> None:
         for given in (config, text, "servers.json", ["servers.json"], [text]):
             with pytest.raises(InvalidLaunch, match="that is Bridle's"):
                 await home.start(supervisor, *TURN, loopback=True, mcp_config=given, start=False)
-        for fine in ({"mcpServers": {"bridle2": {}}}, "gone.json", "{}", {"mcpServers": 3}):
+        others: list[Any] = [{"mcpServers": {"bridle2": {}}}, "gone.json", "{}", {"mcpServers": 3}]
+        for fine in others:
             made = await home.start(supervisor, *TURN, loopback=True, mcp_config=fine, start=False)
             assert made.spec["strict_mcp_config"] is True
         await home.start(supervisor, *TURN, mcp_config=config, start=False)
