@@ -144,10 +144,9 @@ async def _answer(call: Call, arguments: Poll, readers: list[_Reader], seen: lis
     told, places = [], {}
     for reader, one in zip(readers, seen, strict=True):
         limit = reader.again.end - reader.start if reader.again else arguments.limit
-        page = Page(reader.start, [])
-        if limit:
-            left = max(room - len(msgspec.json.encode(one.asked.shown)), LEAST_ROOM)
-            page = await one.fold.read(reader.start, limit, arguments.detail, left)
+        left = max(room - len(msgspec.json.encode(one.asked.shown)), LEAST_ROOM)
+        start = min(reader.start, one.fold.tail.count)
+        page = await one.fold.read(start, limit, arguments.detail, left)
         if reader.position is not None and not reader.again and page.found:
             span = Span(call.key, page.start, page.end)
             state = one.fold.kept(page.end)

@@ -106,8 +106,8 @@ async def _make_way(call: Call, record: SessionRecord, arguments: Chat) -> None:
     match arguments.on_busy:
         case "error":
             words = (
-                f"it is still at work ({record.state}): poll it until its turn is over, or call "
-                "again with on_busy 'queue' or 'interrupt'"
+                "it is still at work: poll it until its turn is over, or call again with on_busy "
+                "'queue' or 'interrupt'"
             )
             raise Refusal("busy", words)
         case "interrupt":

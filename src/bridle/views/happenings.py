@@ -117,7 +117,7 @@ class Complete(_Happening, frozen=True, kw_only=True, tag="complete"):
     """A turn has ended. `turn_ids` are of the prompts that it answers; `result` its last words."""
 
     outcome: TurnOutcome
-    turn_ids: tuple[str, ...] = ()
+    turn_ids: list[str] = []
     result: str = ""
     seconds: float = 0.0
 

@@ -105,7 +105,7 @@ class _Step:
         state.ended, state.ended_seq = state.count, state.seq
         state.open = [uuid for uuid in state.open if uuid not in turns]
         state.joined = []
-        self.add(h.Complete, outcome=outcome, turn_ids=tuple(turns), **facts)
+        self.add(h.Complete, outcome=outcome, turn_ids=list(turns), **facts)
 
 
 # --- what the agent says
