@@ -55,41 +55,41 @@ async def open_supervisor(
 
     At most `size` run at a time. `hooks` and `tools` give each session its own: the same ones after
     a restart; `loopback` gives those by which agents run others. Below `free_bytes` on the disk
-    agents are paused. An ancestor has `escalate_after` seconds to decide what a session asks, then
-    the next, then people; with 0 people are asked at once. A person is asked before an agent speaks
-    to one of the `addresses`, which are our own. HomeInUse if another has the home, HomeNotPrivate
-    if others could change what is in it.
+    agents are paused. An agent has `escalate_after` seconds to decide for those below it (0: people
+    do). A person is asked before an agent speaks to one of the `addresses`, which are our own.
+    HomeInUse if another has the home, HomeNotPrivate if others could change what is in it.
 
     One that is asleep only reads what is stored: nothing is taken up, started, or written to the
     sessions' streams, and what would need that raises Asleep.
     """
-    folder = Path(home) if home is not None else default_home()
-    _keep_private(folder)
+    folder = _kept_private(Path(home) if home is not None else default_home())
     async with _opened(folder) as journal:
         owners = Owners(journal.log)
         (folder / "spool").mkdir(mode=0o700, exist_ok=True)
         opening = open_approvals(journal, owners=owners, expires_in=expires_in, is_asleep=is_asleep)
         async with opening as approvals, _wakes(folder / "spool") as wakes:
-            means = Means(folder, journal, owners, approvals, wakes, now, addresses)
-            means.hooks = hooks or means.hooks
-            means.tools = tools or means.tools
-            means.stop = stop_limits or means.stop
-            means.escalate_after = escalate_after
-            means.environ = dict(environ) if environ is not None else means.environ
+            means = Means(folder, journal, owners, approvals, wakes, now, addresses, escalate_after)
+            _give(means, hooks=hooks, tools=tools, stop=stop_limits, environ=environ)
             supervisor = Supervisor(means, size, lineage or LineageLimits(), free_bytes)
-            if loopback:
-                means.loopback = loopback(supervisor)
+            means.loopback = loopback(supervisor) if loopback else means.loopback
             async with contextlib.aclosing(supervisor):
                 await (supervisor.look() if is_asleep else supervisor.open())
                 yield supervisor
 
 
-def _keep_private(folder: Path) -> None:
+def _give(means: Means, **given: object) -> None:
+    """What was given takes the place of what is had in any case."""
+    for name, value in given.items():
+        if value is not None:
+            setattr(means, name, dict(value) if isinstance(value, Mapping) else value)
+
+
+def _kept_private(folder: Path) -> Path:
     """What others may read, they may no more. One that is not there yet is made for us alone."""
     try:
         found = folder.stat()
     except OSError:  # if it is not that, the journal says why it can't be
-        return
+        return folder
     if found.st_uid != os.geteuid():
         who = f"it belongs to another user ({found.st_uid}), and we are {os.geteuid()}"
         raise HomeNotPrivate(str(folder), f"{who}; give another home, or change its owner")
@@ -102,6 +102,7 @@ def _keep_private(folder: Path) -> None:
         except OSError as error:
             words = f"others can read it, and that can't be changed: {error.strerror}"
             raise HomeNotPrivate(str(folder), words) from error
+    return folder
 
 
 @asynccontextmanager
