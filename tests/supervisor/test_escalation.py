@@ -10,6 +10,7 @@ from bridle.approvals import (
     Agent,
     AlreadyDecided,
     AnswerQuestion,
+    ApprovalRequest,
     Approve,
     ApprovePlan,
     Person,
@@ -231,3 +232,30 @@ async def test_a_person_sees_each_step_in_the_order_of_the_log(home: Home) -> No
         ann = Person("ann", "web")
         decided = await supervisor.approvals.decide(seen.id, Approve(), by=ann)
         assert decided.steps == seen.steps
+
+
+async def test_a_root_that_somebody_else_runs_is_asked_until_it_is_stopped(home: Home) -> None:
+    async with home.open() as supervisor:
+        root = await supervisor.create_external(
+            kind="root", folder=home.work, by=ME, policy=MAY, name="ide"
+        )
+        child = await home.start(supervisor, *ASKS, parent=root.id)
+        approval = await asked(supervisor, child.id)
+        assert approval.asked == root.id
+        waiting = asyncio.ensure_future(supervisor.approvals.wait(approval.id))
+        await supervisor.stop(root.id)
+        async with asyncio.timeout(LIMIT):
+            await waiting  # those below it are stopped with it
+        assert supervisor.get(child.id).state in ("stopping", "stopped")
+
+
+async def test_however_many_wait_there_is_one_timer(home: Home) -> None:
+    async with home.open() as supervisor:
+        made = await family(home, supervisor, MAY)
+        request = ApprovalRequest(
+            session=made.child, launch="l", kind="tool", tool="Bash", input={"command": "rm x"}
+        )
+        before = len(asyncio.all_tasks())
+        opened = [await supervisor.approvals.open(request) for _ in range(200)]
+        assert {one.asked for one in opened} == {made.parent}
+        assert len(asyncio.all_tasks()) <= before + 5

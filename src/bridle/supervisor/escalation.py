@@ -24,7 +24,7 @@ from ..approvals.model import (
     Step,
 )
 from ..approvals.wording import duration
-from ..errors import BridleError, words_of
+from ..errors import words_of
 from ..policy.verdicts import Call
 from ..process.stop import uncancelled
 from .charge import Charge
@@ -66,6 +66,8 @@ class Escalation:
         self._following = asyncio.ensure_future(self._follow())
 
     async def aclose(self) -> None:
+        self._put.clear()
+        self._about.clear()
         await self._deadlines.aclose()
         following = [self._following] if self._following else []
         tasks = [*following, *self._passing.values()]
@@ -77,7 +79,10 @@ class Escalation:
     async def _follow(self) -> None:
         async for news in self._approvals.watch():
             for approval in news:
-                self._heard(approval)
+                try:
+                    self._heard(approval)
+                except Exception:  # noqa: BLE001 - one approval's mistake must not stop the others
+                    _log.exception("approval %s can't be followed", approval.id)
 
     def _heard(self, approval: Approval) -> None:
         self._forget(approval.id)
@@ -121,7 +126,7 @@ class Escalation:
         tried = {step.to for step in request.steps}
         tried |= {passed.session for step in request.steps for passed in step.over}
         over: list[PassedOver] = []
-        for name in reversed(child.lineage):
+        for name in reversed(child.lineage if self._after else ()):
             if name in tried:
                 continue
             reason = await self._unfit(name, child, request)
@@ -200,7 +205,7 @@ class Escalation:
             await self._approvals.escalate(approval.id, step, known=len(whole.steps))
         except AlreadyDecided:
             return
-        except BridleError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not stay where it is
             _log.warning("approval %s can't be passed on yet: %s", approval.id, words_of(error))
             if approval.id in self._put:
                 self._deadlines.set(approval.id, self._clock.now() + RETRY_SECONDS)
