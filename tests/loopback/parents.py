@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from bridle.loopback import SERVER, Loopback, loopback_of, tools_of
 from bridle.supervisor import SessionRecord, Supervisor
+from bridle.testing import fake_claude
 from bridle.views import stream
-from tests.supervisor.homes import INIT, LIMIT, ME, PROMPT, Home, Step, until
+from tests.supervisor.homes import LIMIT, Home, Step, until
 
 Json = dict[str, Any]
 
@@ -94,6 +97,17 @@ class Parent:
         return await self.ok("claudecode_poll", session_id=session, **arguments)
 
 
+def branching(home: Home, roles: dict[str, list[Step]], **settings: Any) -> list[str]:
+    """The command of a CLI that plays a role for each prompt."""
+    folder = home.work.parent / "roles"
+    folder.mkdir(exist_ok=True)
+    scenario = folder / f"{next(_numbers)}.json"
+    scenario.write_bytes(msgspec.json.encode({"steps": [{"roles": roles}], **settings}))
+    program = Path(__file__).with_name("branching_claude.py")
+    words = [sys.executable, "-I", "-S", str(program), str(Path(fake_claude.__file__).parent)]
+    return [*words, "--scenario", str(scenario)]
+
+
 @asynccontextmanager
 async def opened(home: Home, **options: Any) -> AsyncIterator[Supervisor]:
     async with home.open(**{"loopback": tools_of, **options}) as supervisor:
@@ -104,11 +118,10 @@ async def parent_with(
     home: Home, supervisor: Supervisor, *children: Step, name: str = "parent", **options: Any
 ) -> Parent:
     """A parent that does nothing by itself and may grant anything; its children play these."""
-    command = home.cli(*children).command
-    given = {"command": command, "prompt": None, "loopback": True, "policy": "autonomous"}
-    record = await home.start(supervisor, name=name, **{**given, **options})
+    given: Json = {"prompt": None, "loopback": True, "policy": "autonomous", **options}
+    record = await home.start(supervisor, *children, name=name, **given)
     await until(supervisor, record.id, "idle")
     return Parent(loopback_of(supervisor), record)
 
 
-__all__ = ["INIT", "LIMIT", "ME", "PROMPT", "Parent", "answered", "calls", "opened", "parent_with"]
+__all__ = ["LIMIT", "Parent", "answered", "branching", "calls", "opened", "parent_with"]
