@@ -282,7 +282,9 @@ async def _stop_all(here: Context) -> int:
     import asyncio
 
     async with here.client() as client:
-        live = [one.id for one in await client.sessions.list() if "stop" in one.operations]
+        sessions = await client.sessions.list()
+        # Of one whose process is not ours only the token would end, and for good.
+        live = [one.id for one in sessions if "stop" in one.operations and not one.external]
         await asyncio.gather(*(client.sessions.stop(one, "all are stopped") for one in live))
         return len(live)
 
