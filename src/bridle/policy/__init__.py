@@ -7,6 +7,8 @@ judge.explain(Call("Bash", {"command": "npm test && rm -rf build"}))
 
 from __future__ import annotations
 
+from .delegable import Delegable, delegable
+from .delegation import Delegation, Granted, Refused
 from .files import parse_policy, parse_settings
 from .force import InForce
 from .judge import Judge
@@ -22,16 +24,21 @@ __all__ = [
     "Allowed",
     "Asked",
     "Call",
+    "Delegable",
+    "Delegation",
     "Denied",
+    "Granted",
     "Ground",
     "InForce",
     "Judge",
     "Past",
     "Policy",
     "Preset",
+    "Refused",
     "Rule",
     "Trial",
     "Verdict",
+    "delegable",
     "parse_policy",
     "parse_rule",
     "parse_settings",

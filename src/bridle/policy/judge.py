@@ -39,7 +39,8 @@ class Judge:
         self._plans = {clean(plans), clean(ground.resolve(plans))}
         self._folders = Folders(ground)
         self._table = table or PRESETS[policy.preset]
-        self._own = tuple(f"mcp__{server}__" for server in ground.servers)
+        self._ours = tuple(f"mcp__{server}__" for server in ground.servers)
+        self._kind = self._with_ours if self._ours else kind_of
 
     def judge(self, call: Call) -> Verdict:
         """Whether the call may be made, must not be, or must be asked about."""
@@ -88,10 +89,8 @@ class Judge:
 
     # --- parts
 
-    def _kind(self, tool: str) -> Kind:
-        kind = kind_of(tool)
-        is_ours = kind == "mcp" and self._own and tool.startswith(self._own)
-        return "bookkeeping" if is_ours else kind
+    def _with_ours(self, tool: str) -> Kind:
+        return "bookkeeping" if tool.startswith(self._ours) else kind_of(tool)
 
     def _by_rule(self, behavior: Behavior, call: Call, where: Place | None) -> Rule | None:
         for rule in self._rules.about(behavior, call.tool):
