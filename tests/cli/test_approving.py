@@ -138,3 +138,24 @@ def test_a_large_input_is_shown_whole(shell: Shell) -> None:
     shown = shell.run("approvals", "show", asked["id"])
     assert "the end" in shown
     assert len(shown) > 500_000
+
+
+def test_whom_it_is_put_to_is_listed_and_shown_with_why(shell: Shell) -> None:
+    shell.claude(*asks())
+    shell.up()
+    policy = shell.work / "may.toml"
+    policy.write_text('preset = "ask"\nallow = ["Bash(rm:*)"]\n')
+    shell.run("start", "--name", "boss", "--loopback", "--policy", str(policy))
+    shell.run("start", "--name", "idler", "--parent", "boss")
+    shell.run("start", "go", "--name", "one", "--parent", "idler")
+    asked = shell.approval()
+    header, row = shell.run("approvals").splitlines()
+    assert (header.split()[-1], row.split()[-1]) == ("ASKED", "boss")
+    lines = shell.run("approvals", "show", asked["id"]).splitlines()
+    over, put = (line for line in lines if line.startswith("- p"))
+    assert over.startswith("- passed over session idler (")
+    assert over.endswith(": it has no tools to answer with")
+    assert put.startswith("- put to session boss (")
+    assert " until " in put
+    (step,) = shell.json("approvals", "show", asked["id"])["approval"]["steps"]
+    assert step["over"][0]["why"] == "it has no tools to answer with"

@@ -15,6 +15,7 @@ import pytest
 from bridle.loopback import METHODS, Method
 from bridle.loopback import refusals as told
 from bridle.loopback.status import Status
+from bridle.policy import parse_policy
 from bridle.views.happenings import Happening
 from tests.loopback.parents import Parent, opened, parent_with
 from tests.supervisor.conftest import home, mark
@@ -110,6 +111,13 @@ def test_the_lines_for_a_parent_and_for_clients_can_be_typed(shell: Shell) -> No
     flag = re.search(r"--permission-prompt-tool \S+", permit)
     assert flag
     assert flag[0] in shell.done("mcp", "config", "--permit", "--stdio").stderr
+
+
+def test_the_policy_of_the_page_can_be_read() -> None:
+    (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    policy = parse_policy(text, "page.toml", lambda _: "")
+    assert [len(entry.rules) for entry in policy.delegate or ()] == [2, 1]
+    assert (policy.delegate or ())[1].is_limited
 
 
 # --- the tools

@@ -329,6 +329,18 @@ async def test_it_says_how_to_name_one_token(home: Home) -> None:
         assert await client.end() == 2
 
 
+async def test_a_server_that_is_named_is_the_one_that_is_asked(home: Home) -> None:
+    await home.up("elsewhere")
+    (home.home / "server.json").unlink()
+    address = f"unix:{home.home / 'elsewhere.sock'}"
+    async with client_of(home, BRIDLE_URL=address) as client:
+        await client.say(LIST)
+        await (await home.next()).result({})
+        assert (await client.hear())["id"] == 7
+    async with client_of(home, BRIDLE_URL="nowhere") as client:
+        await client.noted("nowhere is no server's address")
+
+
 async def test_nobody_who_reads_ends_it(home: Home) -> None:
     async def answer(posted: Posted) -> None:
         await posted.result({})

@@ -7,6 +7,7 @@ changed goes on byte by byte; nothing here waits or writes.
 from __future__ import annotations
 
 import base64
+import json
 import re
 from typing import Any, TypeAlias
 
@@ -65,7 +66,7 @@ class Unreadable(Struct, frozen=True):
 
 
 class Nothing(Struct, frozen=True):
-    """An answer of the client's: the server asks it nothing, so it is to nobody."""
+    """Nobody's: an answer of the client's, whom the server asks nothing, or the end of no call."""
 
 
 FromClient: TypeAlias = Request | Notice | Withdrawn | Unreadable | Nothing
@@ -90,21 +91,34 @@ def read_line(line: bytes) -> FromClient:
     except msgspec.ValidationError as error:
         return Unreadable(INVALID_REQUEST, f"a line is one JSON-RPC message: {error}")
     except (msgspec.DecodeError, RecursionError) as error:
-        return Unreadable(PARSE_ERROR, f"this line is no JSON: {error}")
+        return Unreadable(PARSE_ERROR, f"this line is no JSON: {error}", _id_in(line))
     if found.method is UNSET:
         return Nothing()
     params = _object(found.params)
     if found.id is UNSET:
         if found.method == "notifications/cancelled":
-            return Withdrawn(_value(params.get("requestId")))
+            given = _value(params.get("requestId"))
+            return Withdrawn(given) if isinstance(given, str | int | float) else Nothing()
         return Notice(line, _headers(found.method, params))
     return _request(found.id, found.method, params, line)
 
 
+def _id_in(line: bytes) -> Id:
+    """Of what only a laxer reader can read (half of a character, say): whoever sent it waits."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    given = found.get("id") if isinstance(found, dict) else None
+    return given if isinstance(given, str | int) else None
+
+
 def _request(id_: Id, method: str, params: dict[str, Raw], line: bytes) -> Request:
-    meta = _object(params.get("_meta", Raw(b"")))
+    told = params.get("_meta", Raw(b"{}"))
+    meta = _object(told)
     headers, body = _headers(method, params), line
-    if method == "tools/call":
+    # What is no call for us to read is for the server to refuse, as it is.
+    if method == "tools/call" and params and bytes(told).startswith(b"{"):
         # The same in every attempt: so what is done for it is done once.
         meta.setdefault(REQUEST_ID, Raw(_encode(new_uuid())))
         members = params | {"_meta": Raw(_encode(meta))}

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Raw, Struct
@@ -17,6 +18,7 @@ from msgspec import Raw, Struct
 from ...errors import BridleError
 from ..client.find import LOCAL, is_ours, socket_of
 from ..client.sse import Splitter
+from ..errors import Misused
 from .messages import Headers
 
 if TYPE_CHECKING:
@@ -135,7 +137,14 @@ def at_home(home: Path) -> Callable[[], Place]:
 
 
 def at_url(url: str) -> Callable[[], Place]:
-    place = Place(url.rstrip("/"))
+    """The server that is named. Misused if that is no address."""
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        place = Place(LOCAL, parts.path)
+    elif parts.scheme in ("http", "https") and parts.hostname:
+        place = Place(url.rstrip("/"))
+    else:
+        raise Misused(f"{url} is no server's address", "it begins with http://, https:// or unix:")
     return lambda: place
 
 
