@@ -38,8 +38,10 @@ if TYPE_CHECKING:
         Nobody,
         Once,
         Outcome,
+        PassedOver,
         Person,
         Reject,
+        Step,
     )
     from .past import past_calls
     from .policies import Policies, PolicyApplied, StoredPolicy
@@ -76,6 +78,7 @@ _HOMES = {
     "Nobody": "model",
     "Once": "model",
     "Outcome": "model",
+    "PassedOver": "model",
     "Person": "model",
     "Policies": "policies",
     "PolicyApplied": "policies",
@@ -83,6 +86,7 @@ _HOMES = {
     "Remembered": "remember",
     "RememberedRule": "remember",
     "ShownOtherwise": "errors",
+    "Step": "model",
     "StoredPolicy": "policies",
     "SystemClock": "clock",
     "Terminal": "terminal",
@@ -122,6 +126,7 @@ __all__ = [
     "Nobody",
     "Once",
     "Outcome",
+    "PassedOver",
     "Person",
     "Policies",
     "PolicyApplied",
@@ -129,6 +134,7 @@ __all__ = [
     "Remembered",
     "RememberedRule",
     "ShownOtherwise",
+    "Step",
     "StoredPolicy",
     "SystemClock",
     "Terminal",

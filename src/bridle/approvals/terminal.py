@@ -21,7 +21,7 @@ from typing import Protocol, TypeAlias
 from ..errors import BridleError
 from .asking import SCOPES, Asking, Dialogue, Later, Manner, Scope, Screen
 from .editing import Editor, run_editor
-from .errors import AlreadyDecided, ApprovalError, ApprovalsClosed, UnknownApproval
+from .errors import AlreadyDecided, ApprovalError, ApprovalsClosed, UnknownApproval, name_of
 from .keyboard import Keyboard
 from .model import Approval, Cancelled, Choice, Decided, Expired, Person
 from .shown import coloured, plain, visible
@@ -190,7 +190,7 @@ class Terminal:
 def _how_it_ended(approval: Approval) -> str:
     match approval.ending:
         case Decided(by=by):
-            who = by.name if isinstance(by, Person) else type(by).__name__.lower()
+            who = by.name if isinstance(by, Person) else name_of(by)
             return f"{approval.status} by {visible(who)}, elsewhere"
         case Expired():
             return "nobody decided in time: denied"
