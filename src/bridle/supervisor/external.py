@@ -49,6 +49,7 @@ class Outside:
         self._questions: dict[tuple[str, str, str], _Question] = {}
         #: What nobody has asked again since we were opened, by the approvals' ids.
         self._unclaimed: dict[str, asyncio.TimerHandle] = {}
+        self._is_held = False
 
     async def begin(self) -> None:
         """Who asked before a restart may ask again; of one that was stopped then, all is over."""
@@ -117,6 +118,8 @@ class Outside:
                 del self._questions[key]
 
         made = _Question(self._asked(seat, request), patience, forget)
+        if self._is_held:
+            made.hold()
         self._questions[key] = made
         return made
 
@@ -144,10 +147,17 @@ class Outside:
             if approval.status == "pending":  # of an earlier time, and not asked again since
                 approvals.withdraw(approval.id, "process ended", how)
 
-    async def aclose(self) -> None:
-        """Let go: what is asked stays so, for whoever asks again."""
+    def hold(self) -> None:
+        """Nobody can come back from now on, for the server ends: what is asked stays."""
+        self._is_held = True
         for timer in self._unclaimed.values():
             timer.cancel()
+        for question in self._questions.values():
+            question.hold()
+
+    async def aclose(self) -> None:
+        """Let go: what is asked stays so, for whoever asks again."""
+        self.hold()
         for seat in self._seats.values():
             seat.desk.detach()
         tasks = [question.end() for question in list(self._questions.values())]
@@ -170,6 +180,7 @@ class _Question:
         self._patience = patience
         self._over = over
         self._callers = 0
+        self._is_held = False
         self._leaving: asyncio.TimerHandle | None = None
 
     async def answer(self) -> Decision:
@@ -181,7 +192,7 @@ class _Question:
             await asyncio.wait([self.task])
         finally:
             self._callers -= 1
-            if not self._callers and not self.task.done():
+            if not self._callers and not self.task.done() and not self._is_held:
                 loop = asyncio.get_running_loop()
                 self._leaving = loop.call_later(self._patience, self._give_up)
         if self.task.cancelled():
@@ -192,9 +203,13 @@ class _Question:
         self._over(self)  # first, so that who asks now asks anew
         self.task.cancel()
 
-    def end(self) -> asyncio.Task[Decision]:
+    def hold(self) -> None:
+        """Wait, whether anybody is there or not."""
+        self._is_held = True
         if self._leaving:
             self._leaving.cancel()
+
+    def end(self) -> asyncio.Task[Decision]:
         self.task.cancel()
         return self.task
 

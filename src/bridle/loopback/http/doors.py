@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from ...supervisor import Supervisor
 from ..service import Loopback
 from .asgi import App
 from .ending import ends_with
@@ -63,6 +64,7 @@ async def open_doors(
         return ends_with(over, for_runners(supervisor, app))
 
     async with (
+        _holding(supervisor, over),
         lazily(
             servers,
             lambda m: m.served(m.tool_server(loopback, chosen.progress), chosen.max_body),
@@ -79,3 +81,19 @@ async def open_doors(
             Door(PERMIT, ends_with(over, for_permits(supervisor, permits)), METHODS, ("permit",)),
             Door(RPC, runners(Rpc(loopback)), METHODS, ("agent",)),
         ]
+
+
+@asynccontextmanager
+async def _holding(supervisor: Supervisor, closing: asyncio.Event) -> AsyncIterator[None]:
+    """Who is cut off because the server ends has not gone away."""
+
+    async def hold() -> None:
+        await closing.wait()
+        supervisor.outside.hold()
+
+    task = asyncio.ensure_future(hold())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
