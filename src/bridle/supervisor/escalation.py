@@ -142,7 +142,7 @@ class Escalation:
         if name not in self._sessions:
             return "it was deleted"
         charge = self._sessions.get(name)
-        if not _lives(charge.record):
+        if not _lives(charge):
             return "it has ended"
         if not charge.record.loopback and charge.record.external != "root":
             return "it has no tools to answer with"
@@ -176,8 +176,7 @@ class Escalation:
         asked, child = approval.asked, self._sessions.get(approval.session)
         if asked not in self._sessions:
             return f"session {asked} was deleted"
-        record = self._sessions.get(asked).record
-        if not _lives(record):
+        if not _lives(self._sessions.get(asked)):
             return f"session {asked} has ended"
         return "" if asked in child.record.lineage else f"session {asked} is no longer above it"
 
@@ -254,7 +253,7 @@ class Escalation:
         what = f"approval {approval_id}"
         if not approval.was_put_to(by.session):
             raise MayNotDecide(by, what, "it was not put to this agent; others are asked")
-        if not _lives(granter.record):
+        if not _lives(granter):
             raise MayNotDecide(by, what, "its session has ended")
         return approval, child, granter
 
@@ -268,9 +267,10 @@ class Escalation:
             raise MayNotDecide(by, f"approval {approval.id}", reason)
 
 
-def _lives(record: SessionRecord) -> bool:
+def _lives(charge: Charge) -> bool:
     """Whether it may still answer: not if it is told to stop."""
-    return is_live(record.state) and record.state != "stopping"
+    state = charge.record.state
+    return is_live(state) and state != "stopping" and not charge.is_to_stop
 
 
 def _call(
