@@ -27,7 +27,7 @@ from bridle.testing import FakeCli
 from bridle.views import stream
 from tests.policy.grounds import bash, told
 
-from .homes import ASKS, LIMIT, TURN, Home, asked, bodies, until
+from .homes import ASKS, LIMIT, ME, TURN, Home, asked, bodies, until
 
 
 async def parent(home: Home, supervisor: Supervisor, **options: Any) -> SessionRecord:
@@ -444,15 +444,31 @@ async def test_only_its_maker_may_put_it_under_a_policy_and_only_once(home: Home
         made = await child(supervisor, above)
         policies = Policies(supervisor.journal, supervisor._means.owners, lambda: 0)
         text = Policy("autonomous").text
+        await policies.apply("half-born", text, source="", by=ME)
         for by, session, lineage in (
             (Agent(above.id), made.id, (above.id,)),
             (Agent(made.id), made.id, (made.id,)),
             (Agent(made.id), above.id, (made.id,)),
             (Agent(above.id), "new-one", ()),
+            (Agent(above.id), "half-born", (above.id,)),
             (Agent(""), "new-one", ("x",)),
         ):
             with pytest.raises(MayNotDecide):
                 await policies.apply(session, text, source="", by=by, lineage=lineage)
+
+
+async def test_a_birth_that_was_cut_short_is_tried_again_and_makes_one_child(home: Home) -> None:
+    name = "7f9c24e8-3b12-4fef-91e0-56a2d5a5a5a5"
+    async with home.open() as supervisor:
+        above = await parent(home, supervisor)
+        policies = Policies(supervisor.journal, supervisor._means.owners, lambda: 0)
+        by, lineage = Agent(above.id), (above.id,)
+        await policies.apply(name, Policy("ask").text, source="", by=by, lineage=lineage)
+        with pytest.raises(UnknownSession):
+            supervisor.get(name)
+        made = await child(supervisor, above, id=name, policy="read-only")
+        assert (await force(supervisor, made)).policy.preset == "read-only"
+        assert [one.id for one in supervisor.list()] == [above.id, name]
 
 
 # --- loopback for people's sessions

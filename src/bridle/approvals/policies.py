@@ -24,6 +24,8 @@ from .standing import only_a_person
 POLICIES = "policies"
 POLICY_APPLIED = "policy.applied"
 SESSION_POLICY = "session-policy"
+#: So many beginnings of a birth are looked at; the next event is always that it was made.
+MOST_BIRTHS = 100
 
 
 class StoredPolicy(Struct, frozen=True):
@@ -57,6 +59,7 @@ class Policies:
 
     def __init__(self, journal: Journal, owners: Owners, now: Callable[[], float]) -> None:
         self._texts = journal.bucket(POLICIES, StoredPolicy)
+        self._log = journal.log
         self._owners = owners
         self._now = now
         self._sessions: Projection[PolicyApplied | None] = Projection(
@@ -80,8 +83,8 @@ class Policies:
     ) -> PolicyApplied:
         """From now on the session is under this text. The text is kept before it is referred to.
 
-        An agent may do so for a session below itself (`lineage` are its ancestors) that is under no
-        policy yet.
+        An agent may do so for a session below itself (`lineage` are its ancestors) that is just
+        being made.
         """
         if isinstance(by, Agent):
             await self._check_birth(session, by, lineage)
@@ -108,8 +111,10 @@ class Policies:
         what = f"under which policy session {session} is"
         if by.session == session or by.session not in lineage:
             raise MayNotDecide(by, what, "it is not below this agent")
-        if await self.applied(session) is not None:
-            raise MayNotDecide(by, what, "only a person may change it")
+        # A birth may have been cut short right here, and be tried again.
+        for event in await self._log.read(session, 0, MOST_BIRTHS):
+            if event.kind != POLICY_APPLIED or _APPLIED.decode(event.body).by != by:
+                raise MayNotDecide(by, what, "only a person may change it")
 
     async def applied(self, session: str) -> PolicyApplied | None:
         """The one that is in force."""
