@@ -67,7 +67,9 @@ async def _made_before(call: Call, session: str) -> SessionRecord | None:
         return call.supervisor.get(session)
     except UnknownSession:
         pass
-    if (await call.supervisor.journal.log.info(session)).last_seq:
+    found = await call.supervisor.journal.log.info(session)
+    # One that has events and is no session was cut short at its birth: that is done again.
+    if 0 < found.last_seq < found.first_seq:
         raise Refusal("gone", "this call has made a session, which was deleted since")
     return None
 
