@@ -199,10 +199,11 @@ def chain(*launches: str) -> Iterator[int]:
     [
         (("",), Clear()),
         (("", "", ""), Clear()),
-        (("a1",), OfAgent("a1")),
-        (("a1", "", ""), OfAgent("a1")),
-        (("", "a1", ""), OfAgent("a1")),
-        (("a1", "a1/b2", ""), OfAgent("b2")),
+        (("a1",), OfAgent(("a1",))),
+        (("a1", "", ""), OfAgent(("a1",))),
+        (("", "a1", ""), OfAgent(("a1",))),
+        (("a1", "a1/b2", ""), OfAgent(("b2", "a1"))),
+        (("a1", "made-up", ""), OfAgent(("made-up", "a1"))),
     ],
 )
 async def test_a_process_is_an_agents_if_any_above_it_is(
@@ -219,7 +220,7 @@ async def test_what_we_were_started_by_ourselves_does_not_count(
     with chain("above", "") as pid:
         assert await standing_of(pid) == Clear()
     with chain("above/below", "") as pid:
-        assert await standing_of(pid) == OfAgent("below")
+        assert await standing_of(pid) == OfAgent(("below",))
 
 
 def test_a_program_knows_every_launch_that_it_is_below() -> None:

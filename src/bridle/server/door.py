@@ -118,12 +118,15 @@ async def check_peer(peer: Peer, supervisor: Supervisor, name: str, own: str = "
     match standing:
         case Clear():
             return
-        case OfAgent(launch):
-            found = supervisor.list(lambda one: one.launch is not None and one.launch.id == launch)
-            session = found[0].id if found else ""
-            if session and session == own:
-                return
-            who = f"session {session}" if session else f"launch {launch}"
+        case OfAgent(launches):
+            found = supervisor.list(
+                lambda one: one.launch is not None and one.launch.id in launches
+            )
+            others = [one.id for one in found if one.id != own]
+            if own and not others:
+                return  # itself, or one that another home has started
+            session = others[0] if others else ""
+            who = f"session {session}" if session else f"launch {launches[0]}"
             _log.warning("a process of an agent (%s) came as %s, and was refused", who, name)
             raise Problem(
                 403,

@@ -41,9 +41,10 @@ class Clear(Struct, frozen=True):
 
 
 class OfAgent(Struct, frozen=True):
-    """It descends from an agent, or is one: by its launch."""
+    """It descends from an agent, or is one. By all launches that are seen on the way up, the nearest
+    first: what a process says of itself does not hide what is above it."""
 
-    launch: str
+    launches: tuple[str, ...]
 
 
 class Untold(Struct, frozen=True):
@@ -209,13 +210,13 @@ async def _standing(pid: int, own: frozenset[str], last: int) -> Standing:
 
 def _looked_up(pid: int, own: frozenset[str], last: int) -> Standing | None:
     """None if they changed meanwhile."""
+    found: dict[str, None] = {}
     for process in _upward(pid, last):
         if process is None:
             return None
-        launches = [launch for launch in process.launches or () if launch not in own]
-        if launches:
-            return OfAgent(launches[-1])
-    return Clear()
+        marks = reversed(process.launches or ())
+        found.update(dict.fromkeys(launch for launch in marks if launch not in own))
+    return OfAgent(tuple(found)) if found else Clear()
 
 
 def _upward(pid: int, last: int) -> Iterator[Seen | None]:
