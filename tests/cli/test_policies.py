@@ -175,3 +175,59 @@ def test_a_folder_is_shown_then_trusted_listed_and_distrusted(bridle: Said, tmp_
     assert bridle("trust", "remove", str(app)) == f"{app} is not trusted any more\n"
     assert json.loads(bridle("trust", "list", "--json")) == []
     assert "never was trusted" in bridle("trust", "remove", "/tmp", code=4)
+
+
+# --- what may be delegated, and what is for people alone
+
+WHOLE = """\
+preset = "edits"
+human_only = ["Bash(git push:*)"]
+[[delegate]]
+rules = ["Bash(npm test:*)", "Edit(./src/**)"]
+count = 20
+seconds = 3600
+paths = ["./packages/**"]
+[[delegate]]
+rules = ["Read"]
+"""
+
+
+def test_a_policy_shows_what_may_be_delegated_and_what_is_for_people_alone(
+    bridle: Said, tmp_path: Path
+) -> None:
+    (tmp_path / "team.toml").write_text(WHOLE)
+    shown = bridle("policy", "show", "team.toml")
+    assert "human only" in shown
+    assert "Bash(git push:*)" in shown
+    assert "20 times, for 3600 seconds, in ./packages/**" in shown
+    told = json.loads(bridle("policy", "show", "team.toml", "--json"))
+    assert told["human_only"] == ["Bash(git push:*)"]
+    assert [one["rules"] for one in told["delegate"]] == [
+        ["Bash(npm test:*)", "Edit(./src/**)"],
+        ["Read"],
+    ]
+    assert json.loads(bridle("policy", "show", "ask", "--json"))["delegate"] is None
+    (tmp_path / "none.toml").write_text("delegate = []")
+    assert "nothing" in bridle("policy", "show", "none.toml")
+
+
+def test_a_kept_policy_that_gets_another_rule_keeps_the_rest(bridle: Said, tmp_path: Path) -> None:
+    for text in (WHOLE, 'human_only = ["mcp__bank"]\ndelegate = []'):
+        (tmp_path / "team.toml").write_text(text)
+        bridle("policy", "add", "team", "team.toml")
+        bridle("policy", "add", "team", "--allow", "Bash(ls:*)")
+        before = parse_policy(text, "x")
+        after = json.loads(bridle("policy", "show", "team", "--json"))
+        rules = [*before.texts]
+        assert [one["text"] for one in after["rules"]] == [*(r.text for r in rules), "Bash(ls:*)"]
+        assert after["human_only"] == [rule.text for rule in before.human_only]
+        assert before.delegate is not None
+        assert [one.get("count") for one in after["delegate"]] == [
+            one.count for one in before.delegate
+        ]
+        assert [one.get("seconds") for one in after["delegate"]] == [
+            one.seconds for one in before.delegate
+        ]
+        assert [one.get("paths", []) for one in after["delegate"]] == [
+            list(one.paths) for one in before.delegate
+        ]

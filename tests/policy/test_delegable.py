@@ -7,8 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridle.errors import InvalidPolicy, InvalidRule
-from bridle.policy import Policy, parse_policy
+from bridle.policy import InForce, Policy, parse_policy
 from bridle.policy.delegable import MOST, delegable
+from bridle.server.policies import parsed as kept
+
+from .grounds import GROUND
 
 WHOLE = """\
 preset = "edits"
@@ -135,6 +138,20 @@ def test_what_is_kept_says_the_same_when_it_is_read() -> None:
     assert [rule.text for rule in again.human_only] == ["Bash(git push:*)"]
     assert again.with_preset("ask").with_rules().delegate is again.delegate
     assert again.with_preset("ask").human_only == again.human_only
+
+
+def test_no_copy_of_a_policy_loses_what_it_says() -> None:
+    policy = parse_policy(WHOLE, "mine.toml")
+    copies = [
+        policy.with_files(()),
+        policy.with_rules(),
+        policy.without(policy.human_only[0]),
+        policy.with_preset("edits"),
+        InForce(policy, GROUND).policy,
+        kept("team", WHOLE),
+    ]
+    assert {copy.digest for copy in copies} == {policy.digest}
+    assert (policy.files, policy.with_files(()).files) == (("mine.toml",), ())
 
 
 def test_nothing_to_delegate_is_something_else_than_nothing_said_of_it() -> None:

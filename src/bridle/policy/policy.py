@@ -84,12 +84,18 @@ class Policy:
     def with_preset(self, preset: Preset) -> Policy:
         return self._with(preset, self.rules)
 
-    def _with(self, preset: Preset, rules: Iterable[Rule]) -> Policy:
+    def with_files(self, files: Iterable[str]) -> Policy:
+        """The same, as if it had been read from these."""
+        return self._with(self.preset, self.rules, tuple(files))
+
+    def _with(
+        self, preset: Preset, rules: Iterable[Rule], files: tuple[str, ...] | None = None
+    ) -> Policy:
         return Policy(
             preset,
             has_guard=self.has_guard,
             rules=rules,
-            files=self.files,
+            files=self.files if files is None else files,
             human_only=self.human_only,
             delegate=self.delegate,
         )

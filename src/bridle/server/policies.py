@@ -97,9 +97,8 @@ def parsed(name: str, text: str) -> Policy:
     if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
         reason = f"it has more than {MOST_BYTES >> 10} KB"
         raise InvalidPolicy(name, None, reason)
-    found = parse_policy(text, name)
     # It is no file that the agent could change.
-    return Policy(found.preset, has_guard=found.has_guard, rules=found.rules)
+    return parse_policy(text, name).with_files(())
 
 
 def check_name(name: str) -> None:

@@ -7,6 +7,7 @@ They are kept in the home, and not in a file of a repository: there an agent cou
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +22,10 @@ from ..tree import register
 
 if TYPE_CHECKING:
     from ...approvals.remember import RememberedRule
+    from ...policy import Delegable, Policy
     from ...server.shapes.policies import AnyPolicy, PolicyView
+
+_BEHAVIORS = ("allow", "ask", "deny")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a policy that is kept.")]
 OfSession = Annotated[
@@ -162,23 +166,41 @@ async def _put(
         parsed = parse_policy(found.text, name)
         for rule in parsed.texts:
             rules[rule.behavior].append(rule.text)
-        text = written(preset or parsed.preset, parsed.has_guard, rules)
+        text = written(preset or parsed.preset, parsed.has_guard, rules, parsed)
         return await client.policies.put(name, text, found.revision)
 
 
-def written(preset: str, has_guard: bool, rules: dict[str, list[str]]) -> str:
-    """A policy as TOML."""
+def written(
+    preset: str, has_guard: bool, rules: dict[str, list[str]], before: Policy | None = None
+) -> str:
+    """A policy as TOML; what is for people alone, and what may be delegated, as it was `before`."""
     import msgspec
 
     lines = [f"preset = {_toml(preset)}"]
     if not has_guard:
         lines.append("guard = false")
-    for behavior in ("allow", "ask", "deny"):
-        found = list(dict.fromkeys(rules[behavior]))
-        if found:
-            lines += [f"{behavior} = [", *(f"  {_toml(rule)}," for rule in found), "]"]
+    people = [rule.text for rule in before.human_only] if before else []
+    for key, texts in (*((name, rules[name]) for name in _BEHAVIORS), ("human_only", people)):
+        if found := list(dict.fromkeys(texts)):
+            lines += [f"{key} = [", *(f"  {_toml(one)}," for one in found), "]"]
+    if before and before.delegate is not None:
+        lines += _delegated(before.delegate)
     assert msgspec.toml.decode("\n".join(lines))
     return "\n".join(lines) + "\n"
+
+
+def _delegated(entries: Sequence[Delegable]) -> list[str]:
+    """Behind all other keys: they would belong to the entry above them."""
+    if not entries:
+        return ["delegate = []"]
+    lines: list[str] = []
+    for entry in entries:
+        said = entry.text
+        lines += ["", "[[delegate]]", f"rules = [{', '.join(map(_toml, said.rules))}]"]
+        lines += [f"count = {said.count}"] if said.count is not None else []
+        lines += [f"seconds = {said.seconds!r}"] if said.seconds is not None else []
+        lines += [f"paths = [{', '.join(map(_toml, said.paths))}]"] if said.paths else []
+    return lines
 
 
 def _toml(text: str) -> str:

@@ -18,7 +18,7 @@ from ..options import Json
 from ..tree import QuickGroup, register
 
 if TYPE_CHECKING:
-    from ...policy import Call, InForce, Policy
+    from ...policy import Call, Delegable, InForce, Policy
     from ...server.shapes.policies import AnyPolicy
 
 PANEL = "What agents may do"
@@ -77,12 +77,17 @@ def show(context: typer.Context, name: PolicyName, is_json: Json = False) -> Non
         here.give(_told(found))
         return
     here.say(_summary(found))
-    rules = [(rule.behavior, rule.text, rule.source) for rule in found.texts]
+    people = [("human only", rule.text, rule.source) for rule in found.human_only]
+    rules = people + [(rule.behavior, rule.text, rule.source) for rule in found.texts]
     if rules:
         show_table(here, ("rule", "what", "where"), rules)
     here.say(f"\nwithout a rule ({found.preset}):")
     rows = [(kind, behavior) for kind, behavior in PRESETS[found.preset].items()]
     show_table(here, ("call", "verdict"), rows)
+    if found.delegate is not None:
+        here.say("\nwhat its agent may let those below it do:")
+        entries = [(", ".join(one.text.rules), _bounds(one)) for one in found.delegate]
+        show_table(here, ("rules", "how far"), entries or [("nothing", "")])
 
 
 def explain(
@@ -189,4 +194,15 @@ def _told(found: Policy) -> dict[str, object]:
         "digest": found.digest,
         "files": found.files,
         "rules": found.texts,
+        "human_only": [rule.text for rule in found.human_only],
+        "delegate": found.delegate and [one.text for one in found.delegate],
     }
+
+
+def _bounds(entry: Delegable) -> str:
+    told = [
+        f"{entry.count} times" if entry.count is not None else "",
+        f"for {entry.seconds:g} seconds" if entry.seconds is not None else "",
+        f"in {', '.join(entry.paths)}" if entry.paths else "",
+    ]
+    return ", ".join(filter(None, told)) or "always"
