@@ -41,8 +41,8 @@ class Clear(Struct, frozen=True):
 
 
 class OfAgent(Struct, frozen=True):
-    """It descends from an agent, or is one. By all launches that are seen on the way up, the nearest
-    first: what a process says of itself does not hide what is above it."""
+    """It descends from an agent, or is one: all launches that are seen on the way up, the nearest
+    first. What a process says of itself does not hide what is above it."""
 
     launches: tuple[str, ...]
 
