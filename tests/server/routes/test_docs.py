@@ -35,6 +35,7 @@ def _routes() -> dict[tuple[str, str], set[str]]:
         [*api_routes(), description_route([])],
         dependencies={"house": Provide(lambda: None, sync_to_thread=False)},
         openapi_config=None,
+        logging_config=None,  # else it changes what all that follows logs
     )
     found: dict[tuple[str, str], set[str]] = {}
     for route in app.routes:
