@@ -9,7 +9,9 @@ PROPERTIES := tests/protocol/test_properties.py
 SHELLS := tests/policy/shell/test_differential.py
 KILLING := tests/supervisor/test_kill.py
 # Whole servers and commands, which mostly wait for each other.
-SERVED := tests/server tests/cli
+SERVED := tests/server tests/cli tests/loopback
+# Six CLIs that wait for five minutes, and nothing else.
+PATIENCE := tests/conformance/test_patience.py
 
 .PHONY: up test check conformance soak bench record clean help
 
@@ -60,8 +62,10 @@ conformance: $(VENV)/.node ## real CLIs of three versions, and docs/conformance.
 	@echo "Installing the CLIs that are not in the cache yet…"
 	@$(BIN)/python -m bridle.testing.install $(CLI_VERSIONS)
 	@rm -rf .cache/conformance
-	@echo "Driving them through every scenario…"
-	@$(BIN)/pytest tests/conformance -n 2 -q
+	@echo "Driving them through every scenario; beside it, waiting for more than 300 seconds…"
+	@$(BIN)/pytest $(PATIENCE) -n 6 -q & patience=$$!; \
+	  $(BIN)/pytest tests/conformance --ignore=$(PATIENCE) -n 2 -q; others=$$?; \
+	  wait $$patience && exit $$others
 	@$(BIN)/python -m tests.conformance.report $(if $(CI),--check)
 
 record: $(VENV)/.node ## new fixtures for tests/wires from real CLIs

@@ -78,6 +78,18 @@ class User:
     async def json(self, *words: str) -> Any:
         return msgspec.json.decode(await self.run(*words, "--json"))
 
+    async def pending(self) -> Any:
+        """The next approval that waits for somebody."""
+        async with self.client() as client, asyncio.timeout(LIMIT):
+            headers = {"Accept": "text/event-stream"}
+            async with client.stream("GET", "/events", headers=headers) as response:
+                async for line in response.aiter_lines():
+                    if line.startswith("data: "):
+                        told = msgspec.json.decode(line.removeprefix("data: "))
+                        if told.get("status") == "pending":
+                            return (await client.get(f"/approvals/{told['id']}")).json()
+        raise AssertionError("the stream ended")
+
     async def _start(self, *words: str) -> asyncio.subprocess.Process:
         pipe = asyncio.subprocess.PIPE
         return await asyncio.create_subprocess_exec(
@@ -91,6 +103,13 @@ class User:
         spools = self.home / "spool"
         for spool in spools.iterdir() if spools.exists() else ():
             Tree(0, spool.name).kill()
+
+    async def aclose(self) -> None:
+        """The same, and nothing of it is left for others to complain about."""
+        if self._server and self._server.returncode is None:
+            self._server.kill()
+            await self._server.communicate()
+        self.end()
 
     def client(self) -> httpx.AsyncClient:
         """A program with the person's token."""
