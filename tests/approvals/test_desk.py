@@ -84,10 +84,14 @@ async def test_a_request_becomes_an_approval_and_its_decision_the_answer(
     assert await last_answer() == Allow({"command": "make check"})
 
 
-async def test_what_the_guard_saw_goes_along(approvals: Approvals) -> None:
-    asking = asyncio.create_task(desk_at(approvals).ask(call(), Asked("guard", guard="hooks")))
+async def test_what_the_guard_saw_goes_along_and_where_it_would_be_done(
+    approvals: Approvals,
+) -> None:
+    asking = asyncio.create_task(
+        desk_at(approvals).ask(call(), Asked("guard", guard="hooks", cwd="/x"))
+    )
     [asked] = await until_pending(approvals)
-    assert asked.guard == "hooks"
+    assert (asked.guard, asked.cwd) == ("hooks", "/x")
     await approvals.decide(asked.id, Reject(), by=ANN)
     assert isinstance(await asking, Deny)
 

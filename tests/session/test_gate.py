@@ -595,3 +595,11 @@ async def test_a_new_cli_takes_an_edited_plan_from_the_answer(start: StartSessio
     _, cli = await start(approver=Trail(Allow({"plan": "1. leap"})))
     question(cli, "2", "ExitPlanMode", plan="1. look")
     assert (await said_to_question(cli, "2"))["updatedInput"] == {"plan": "1. leap"}
+
+
+async def test_who_is_asked_hears_where_the_call_would_be_made(start: StartSession) -> None:
+    desk = Trail(Deny("no"))
+    _, cli = await start(approver=desk, version=OLD)
+    hook(cli, "1", command="rm x")
+    await said_by_hook(cli, "1")
+    assert [verdict.cwd for verdict in desk.verdicts] == ["/"]

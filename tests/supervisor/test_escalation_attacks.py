@@ -6,12 +6,14 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bridle.approvals import (
     Agent,
     AlreadyDecided,
     Always,
     Approval,
+    ApprovalRequest,
     Approve,
     ApprovePlan,
     ForSession,
@@ -22,6 +24,7 @@ from bridle.approvals import (
     UnknownApproval,
 )
 from bridle.approvals.model import Choice
+from bridle.policy.delegable import delegable
 from bridle.policy.policy import Policy
 from bridle.supervisor import Supervisor
 
@@ -372,3 +375,21 @@ async def test_who_may_do_less_than_its_policy_says_grants_no_more_than_that(hom
         await supervisor.send(child.id, "go")
         approval = await asked(supervisor, child.id)
         assert (approval.asked, approval.steps[-1].over[0].session) == ("", above.id)
+
+
+async def test_a_grant_is_judged_where_the_child_stands_and_not_where_it_was_born(
+    home: Home,
+) -> None:
+    """What a name means depends on where the child's shell is by now."""
+    inside = Policy("ask", allow=["Edit(./**)", "Read(./**)"], delegate=[delegable(["Edit(./**)"])])
+    async with home.open() as supervisor:
+        made = await family(home, supervisor, inside)
+        given = {"file_path": "notes.txt", "old_string": "a", "new_string": "b"}
+        asks = ApprovalRequest(
+            session=made.child, launch="l", kind="tool", tool="Edit", input=given
+        )
+        here = await supervisor.approvals.open(asks)
+        away = await supervisor.approvals.open(replace(asks, cwd="/etc"))
+        assert (here.asked, away.asked) == (made.parent, "")
+        for one in (here, away):
+            await supervisor.approvals.cancel(one.id)
