@@ -123,16 +123,17 @@ async def started(user: User, tmp_path: Path) -> None:
     )
 
 
-def create(user: User, name: str = "child") -> Turn:
-    return bridle("claudecode_create", name=name, working_dir=str(user.work))
+def create(folder: Path, name: str = "child") -> Turn:
+    """A child that works where its parent does."""
+    return bridle("claudecode_create", name=name, working_dir=str(folder / "work"))
 
 
 async def test_a_real_parent_runs_a_real_child_and_the_server_is_killed_in_between(
     users: MakeUser, real_cli: InstalledCli, scripted_model: MakeModel, tmp_path: Path
 ) -> None:
     ids, hold = Ids(), Hold()
-    turns: list[Any] = [lambda _: create(user)]
-    parent = Conversation([*turns, *parent_of_one(ids, hold=hold)], when=says("[parent]"))
+    turns = [create(tmp_path), *parent_of_one(ids, hold=hold)]
+    parent = Conversation(turns, when=says("[parent]"))
     child = Conversation([bash("touch x.txt"), "I did it."], when=says("[child]"))
     model = await scripted_model(parent, child)
     env = model.environment(tmp_path)
@@ -189,14 +190,17 @@ async def test_what_a_parent_may_not_grant_reaches_a_person(
 
         return say
 
-    make = lambda _: create(user)  # noqa: E731
-    make_below = lambda _: create(user, "grandchild")  # noqa: E731
     parent = Conversation(
-        [make, told(above, "[child] have it done"), waits(above), done(above)],
+        [create(tmp_path), told(above, "[child] have it done"), waits(above), done(above)],
         when=says("[parent]"),
     )
     child = Conversation(
-        [make_below, told(below, "[grandchild] do it"), waits(below), done(below)],
+        [
+            create(tmp_path, "grandchild"),
+            told(below, "[grandchild] do it"),
+            waits(below),
+            done(below),
+        ],
         when=says("[child]"),
     )
     grandchild = Conversation([bash("mkdir pushed"), "Pushed."], when=says("[grandchild]"))
@@ -262,11 +266,10 @@ async def test_one_poll_serves_two_children_at_once(
 
     def second(sent: ModelRequest) -> Turn:
         ids.keep(sent)
-        return create(user, "two")
+        return create(tmp_path, "two")
 
-    turns: list[Any] = [lambda _: create(user, "one"), second, chat(0), chat(1)]
     parent = Conversation(
-        [*turns, both("claudecode_poll", until="any")],
+        [create(tmp_path, "one"), second, chat(0), chat(1), both("claudecode_poll", until="any")],
         when=says("[parent]"),
         then=respond_or_go_on,
     )
