@@ -180,6 +180,17 @@ async def test_it_is_run_as_its_parent_is_with_no_settings_and_no_servers(home: 
         assert made.spec["entrypoint"] == "mine"
 
 
+async def test_it_is_told_what_the_project_has_for_agents(home: Home) -> None:
+    (home.work / "CLAUDE.md").write_text("Use tabs here.")
+    cli = home.cli(*TURN)
+    async with home.open() as supervisor:
+        above = await parent(home, supervisor, command=cli.command)
+        made = await child(supervisor, above, start=True, prompt="go")
+        await supervisor.wait(made.id, lambda record: record.turns == 1, LIMIT)
+        [told] = [word for word in argv(cli)[-1] if word.startswith("--append-system-prompt=")]
+        assert "Use tabs here." in told
+
+
 async def test_what_it_may_choose_is_chosen(home: Home) -> None:
     cli = home.cli(*TURN)
     async with home.open() as supervisor:

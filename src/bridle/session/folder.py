@@ -104,13 +104,14 @@ def survey_of(folder: str | os.PathLike[str]) -> Survey:
 
 def kept_out(spec: LaunchSpec, found: Survey) -> LaunchSpec:
     """The launch without what the folder brings: the user's settings alone."""
-    given = spec.append_system_prompt
-    texts = [text for text in (given, found.instructions) if text]
-    return msgspec.structs.replace(
-        spec,
-        setting_sources=("user",),
-        append_system_prompt="\n\n".join(texts) if texts else None,
-    )
+    return msgspec.structs.replace(instructed(spec, found), setting_sources=("user",))
+
+
+def instructed(spec: LaunchSpec, found: Survey) -> LaunchSpec:
+    """The launch with the folder's words to agents, which a CLI reads only with its settings."""
+    texts = [text for text in (spec.append_system_prompt, found.instructions) if text]
+    joined = "\n\n".join(texts) if texts else None
+    return msgspec.structs.replace(spec, append_system_prompt=joined)
 
 
 def _of_folder(folder: Path) -> Iterator[tuple[Path, list[Brought]]]:

@@ -20,7 +20,7 @@ from ..errors import InvalidLaunch
 from ..policy.force import InForce
 from ..policy.rules import Rule, parse_rule
 from ..process.spec import LaunchSpec, StrPath
-from ..session.folder import Survey, bytes_of
+from ..session.folder import Survey, instructed, bytes_of
 from ..session.gate import Gate
 from ..session.hooks import Hooks
 from ..session.making import handlers_of, handshake_seconds, hello, launched
@@ -99,6 +99,8 @@ async def make_new(means: Means, record: SessionRecord, launch: str, found: Surv
     trusted = TrustedFolders(means.journal, means.now)
     trust = found if await trusted.is_trusted(found.folder, found.digest) else None
     spec, withheld = launched(spec, gate, trust)
+    if record.ceilings:  # an agent has made it: it reads no settings, and no CLAUDE.md with them
+        spec = instructed(spec, found)
     made = _made(means, record, launch, spec, gate, desk)
     made.options.withheld = withheld
     return made
