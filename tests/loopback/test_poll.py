@@ -291,3 +291,33 @@ async def test_what_an_approval_asks_can_be_seen_whole(home: Home) -> None:
         assert approval["input_cut"] > 0
         full = await parent.ok("loopback_pending", approval_id=approval["id"], detail="full")
         assert full["pending_approvals"][0]["input"] == given
+
+
+async def test_an_answer_about_many_sessions_is_bounded_too(home: Home) -> None:
+    asks = [
+        {
+            "ask": {
+                "tool_name": "Bash",
+                "input": {"command": "x" * 30_000},
+                "tool_use_id": f"t{n}",
+            },
+            "id": f"q{n}",
+            "wait": False,
+        }
+        for n in range(6)
+    ]
+    steps = [PROMPT, INIT, *({"say": "é" * 9_000} for _ in range(3)), *asks, {"pause": 60}]
+    async with opened(home) as supervisor:
+        parent = await parent_with(home, supervisor, *steps)
+        children = [await parent.child(f"c{number}") for number in range(8)]
+        for child in children:
+            await supervisor.wait(child, lambda record: len(record.approvals) == 6, LIMIT)
+        given = await parent.ok("claudecode_poll", session_ids=children, wait_ms=0)
+        assert len(msgspec.json.encode(given)) < SIZES["normal"].answer * 2
+        for one in given["sessions"]:
+            assert one["events"]
+            assert one["pending_approvals"]
+            assert len(one["pending_approvals"]) + one["more_pending"] == 6
+        pending = await parent.ok("loopback_pending")
+        assert len(msgspec.json.encode(pending)) < SIZES["normal"].answer * 1.2
+        assert len(pending["pending_approvals"]) + pending["more_pending"] == 48

@@ -6,6 +6,9 @@ the supervisor's: an agent is told of what was put to it, and of the rest only t
 
 from __future__ import annotations
 
+from itertools import accumulate
+
+import msgspec
 from msgspec import Struct
 
 from ..approvals.errors import AlreadyDecided, UnknownApproval
@@ -24,22 +27,22 @@ from ..supervisor import SessionRecord
 from ..views.detail import SIZES, Detail, cut_input
 from .arguments import Escalate, Pending, Respond
 from .calls import NOTICE, Call, Json
+from .folds import Room
 from .refusals import Refusal, no_approval
-
-#: So many are shown at a time, the oldest first.
-MOST_SHOWN = 20
 
 
 class Asked(Struct, frozen=True):
-    """What a session waits for. `is_callers`: one of them is put to the caller now."""
+    """What a session waits for: what was put to the caller, and how many of it had no room.
+    `is_callers`: one of them is put to the caller now."""
 
     shown: list[Json]
+    left_out: int = 0
     is_callers: bool = False
     waits_for_others: bool = False
 
 
-async def asked_of(call: Call, record: SessionRecord, detail: Detail = "normal") -> Asked:
-    """What one session asks."""
+async def asked_of(call: Call, record: SessionRecord, room: Room) -> Asked:
+    """What one session asks, in half of the room."""
     if not record.approvals:
         return Asked([])
     found = []
@@ -50,21 +53,31 @@ async def asked_of(call: Call, record: SessionRecord, detail: Detail = "normal")
             continue  # its session was deleted, or it has ended
         if approval.status == "pending":
             found.append(approval)
-    return _asked(call, found, record.name, detail)
-
-
-def _asked(call: Call, found: list[Approval], name: str, detail: Detail) -> Asked:
     callers = [approval for approval in found if approval.was_put_to(call.caller)]
+    callers.sort(key=lambda approval: (approval.asked != call.caller, approval.created))
+    most = min(SIZES["normal"].input, room.each)
+    shown = _fitting([_shown(call, one, record.name, most) for one in callers], room.all // 2)
     return Asked(
-        [_shown(call, approval, name, detail) for approval in callers[:MOST_SHOWN]],
+        shown,
+        len(callers) - len(shown),
         any(approval.asked == call.caller for approval in callers),
         any(approval.asked != call.caller for approval in found),
     )
 
 
-def _shown(call: Call, approval: Approval, name: str, detail: Detail) -> Json:
+def _fitting(shown: list[Json], room: int) -> list[Json]:
+    """As many as there is room for: one at least."""
+    sizes = accumulate(len(msgspec.json.encode(one)) for one in shown)
+    return [
+        one
+        for number, (one, size) in enumerate(zip(shown, sizes, strict=True))
+        if number == 0 or size <= room
+    ]
+
+
+def _shown(call: Call, approval: Approval, name: str, most: int) -> Json:
     """As data: nothing of it is put into words of our own."""
-    given, lost = cut_input(approval.input, SIZES[detail].input)
+    given, lost = cut_input(approval.input, most)
     told: Json = {
         "id": approval.id,
         "session_id": approval.session,
@@ -88,28 +101,32 @@ def _shown(call: Call, approval: Approval, name: str, detail: Detail) -> Json:
 async def pending(call: Call, arguments: Pending) -> Json:
     """What is put to the caller, by all below it."""
     if arguments.approval_id is not None:
-        approval, record = await _found(call, arguments.approval_id)
-        return {
-            "type": "ok",
-            "pending_approvals": [_shown(call, approval, record.name, arguments.detail)],
-            "notice": NOTICE,
-        }
+        return await _one(call, arguments.approval_id, arguments.detail)
     if arguments.session_id is None and arguments.name is None:
         records = [record for record in call.all_below() if record.approvals]
     else:
         records = [call.named(arguments)]
-    shown: list[Json] = []
-    others: list[str] = []
-    for record in records:
-        asked = await asked_of(call, record, arguments.detail)
-        shown += asked.shown
-        others += [record.id] if asked.waits_for_others else []
-    shown.sort(key=lambda one: (not one["is_yours_now"], one["created_at"]))
+    room = Room.of("normal", max(len(records), 1))
+    asked = [(record.id, await asked_of(call, record, room)) for record in records]
+    found = [shown for _, one in asked for shown in one.shown]
+    found.sort(key=lambda one: (not one["is_yours_now"], one["created_at"]))
+    shown = _fitting(found, SIZES["normal"].answer)
     return {
         "type": "ok",
-        "pending_approvals": shown[:MOST_SHOWN],
-        "has_more": len(shown) > MOST_SHOWN,
-        "waiting_for_person": others[:100],
+        "pending_approvals": shown,
+        "more_pending": sum(one.left_out for _, one in asked) + len(found) - len(shown),
+        "waiting_for_person": [session for session, one in asked if one.waits_for_others][:100],
+        "notice": NOTICE,
+    }
+
+
+async def _one(call: Call, approval_id: str, detail: Detail) -> Json:
+    approval, record = await _found(call, approval_id)
+    shown = _shown(call, approval, record.name, SIZES[detail].input)
+    return {
+        "type": "ok",
+        "pending_approvals": [shown] if approval.status == "pending" else [],
+        "status": approval.status,
         "notice": NOTICE,
     }
 

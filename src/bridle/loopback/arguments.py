@@ -192,9 +192,11 @@ class Respond(_Arguments, frozen=True, kw_only=True):
 
 class Pending(OneSession, frozen=True, kw_only=True):
     approval_id: Annotated[
-        _Name | None, Meta(description="Only this one, to see all of its input (detail 'full').")
+        _Name | None, Meta(description="Only this one: with detail 'full' all of its input.")
     ] = None
-    detail: _Detail = "normal"
+    detail: Annotated[
+        Detail, Meta(description="With approval_id: how much of its input is shown.")
+    ] = "normal"
 
 
 class Escalate(_Arguments, frozen=True, kw_only=True):

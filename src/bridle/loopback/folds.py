@@ -32,8 +32,22 @@ MARK_EVERY = 500
 MOST_MARKS = 400
 #: So much of the latest happenings is kept for each.
 RECENT_BYTES = 64 * 1024
+#: So much of a text is shown, however many others are in the same answer.
+LEAST_TEXT = 500
 #: A payload up to this size is read whole: of a larger one the head.
 MOST_PAYLOAD = 4 * 1024 * 1024
+
+
+class Room(Struct, frozen=True):
+    """How much of an answer there is for one session, in bytes, and for each text of it."""
+
+    all: int
+    each: int
+
+    @classmethod
+    def of(cls, detail: Detail, sessions: int = 1) -> Room:
+        share = SIZES[detail].answer // sessions
+        return cls(share, max(share // 2, LEAST_TEXT) if sessions > 1 else share)
 
 
 class Page(Struct, frozen=True):
@@ -97,9 +111,9 @@ class Fold:
                     self._keep(fold(self.tail, one))
                     self._mark(self.tail)
 
-    async def read(self, start: int, limit: int, detail: Detail, room: int | None = None) -> Page:
+    async def read(self, start: int, limit: int, detail: Detail, room: Room | None = None) -> Page:
         """At most so many from this one on, and as many as there is room for: at least one."""
-        taken = _Room(limit, detail, SIZES[detail].answer if room is None else room)
+        taken = _Taken(limit, detail, room or Room.of(detail))
         before = self.tail.count - len(self._recent)
         if start >= before:
             for happening, _ in islice(self._recent, start - before, None):
@@ -175,19 +189,20 @@ class Fold:
             self._weight -= self._recent.popleft()[1]
 
 
-class _Room:
+class _Taken:
     """Takes in happenings as long as there is room: the first one always."""
 
-    def __init__(self, limit: int, detail: Detail, room: int) -> None:
+    def __init__(self, limit: int, detail: Detail, room: Room) -> None:
         self.found: list[Happening] = []
         self._limit = limit
         self._detail: Detail = detail
-        self._left = room
+        self._each = room.each
+        self._left = room.all
 
     def takes(self, happening: Happening) -> bool:
         if len(self.found) >= self._limit:
             return False
-        cut = shown(happening, self._detail)
+        cut = shown(happening, self._detail, self._each)
         size = size_of(cut)
         if self.found and size > self._left:
             return False

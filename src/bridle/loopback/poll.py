@@ -11,23 +11,23 @@ import asyncio
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import JournalClosed
 from ..supervisor import SessionRecord
 from ..supervisor.audience import Listener
-from ..views.detail import SIZES
 from ..views.happenings import Happening
 from .approvals import Asked, asked_of
 from .arguments import Poll, Until
 from .calls import NOTICE, Call, Json
 from .cursors import cursor_of, places_in
-from .folds import Fold, Page
+from .folds import Fold, Page, Room
 from .positions import Position, Span
 from .refusals import Refusal
 from .status import is_at_work, status_of
 
-#: A session gets at least so much of an answer, in bytes.
-LEAST_ROOM = 2_000
+#: More than any answer has.
+EVERYTHING = 1 << 30
 
 
 class _Reader(Struct):
@@ -38,6 +38,7 @@ class _Reader(Struct):
     position: Position | None
     again: Span | None
     turns: int
+    room: Room
 
 
 class _Seen(Struct, frozen=True):
@@ -54,11 +55,11 @@ async def poll(call: Call, arguments: Poll) -> Json:
     deadline = asyncio.get_running_loop().time() + arguments.wait_ms / 1000
     with call.supervisor.listening(sessions) as listener:
         while True:
-            seen = [await _look(call, reader) for reader in readers]
+            seen = await _looks(call, readers)
             if any(reader.again for reader in readers) or _is_due(readers, seen, arguments):
                 break
             if not await _woken(call, readers, arguments.until, listener, deadline):
-                seen = [await _look(call, reader) for reader in readers]
+                seen = await _looks(call, readers)
                 break
     return await _answer(call, arguments, readers, seen)
 
@@ -76,7 +77,7 @@ def _sessions(call: Call, arguments: Poll) -> list[str]:
 
 async def _readers(call: Call, arguments: Poll, sessions: list[str]) -> list[_Reader]:
     places = places_in(arguments.cursor, sessions) if arguments.cursor is not None else {}
-    readers = []
+    readers, room = [], Room.of("normal", len(sessions))
     for session in sessions:
         position, again = None, None
         if arguments.from_seq is not None:
@@ -88,16 +89,22 @@ async def _readers(call: Call, arguments: Poll, sessions: list[str]) -> list[_Re
             again = position.given(call.key)
             start = again.start if again else position.read
         turns = call.below(session).turns
-        readers.append(_Reader(session, start, position, again, turns))
+        readers.append(_Reader(session, start, position, again, turns, room))
     return readers
 
 
 # --- waiting
 
 
+async def _looks(call: Call, readers: list[_Reader]) -> list[_Seen]:
+    if len(readers) == 1:
+        return [await _look(call, readers[0])]
+    return await asyncio.gather(*(_look(call, reader) for reader in readers))
+
+
 async def _look(call: Call, reader: _Reader) -> _Seen:
     record, fold = await call.looked(reader.session)
-    return _Seen(record, fold, await asked_of(call, record))
+    return _Seen(record, fold, await asked_of(call, record, reader.room))
 
 
 def _is_due(readers: list[_Reader], seen: list[_Seen], arguments: Poll) -> bool:
@@ -140,12 +147,13 @@ def _may_be_due(call: Call, reader: _Reader) -> bool:
 
 
 async def _answer(call: Call, arguments: Poll, readers: list[_Reader], seen: list[_Seen]) -> Json:
-    room = max(SIZES[arguments.detail].answer // len(readers), LEAST_ROOM)
+    room = Room.of(arguments.detail, len(readers))
     told, places = [], {}
     for reader, one in zip(readers, seen, strict=True):
-        limit = reader.again.end - reader.start if reader.again else arguments.limit
-        left = max(room - len(msgspec.json.encode(one.asked.shown)), LEAST_ROOM)
-        start = min(reader.start, one.fold.tail.count)
+        start, limit = min(reader.start, one.fold.tail.count), arguments.limit
+        left = replace(room, all=room.all - len(msgspec.json.encode(one.asked.shown)))
+        if reader.again:  # all that it gave before, whatever is asked meanwhile
+            limit, left = reader.again.end - start, replace(room, all=EVERYTHING)
         page = await one.fold.read(start, limit, arguments.detail, left)
         if reader.position is not None and not reader.again and page.found:
             span = Span(call.key, page.start, page.end)
@@ -168,6 +176,7 @@ def _one(reader: _Reader, seen: _Seen, page: Page) -> Json:
         "state": record.state,
         "events": [_event(number, one) for number, one in enumerate(page.found, page.start)],
         "pending_approvals": seen.asked.shown,
+        "more_pending": seen.asked.left_out,
         "waiting_for_person": seen.asked.waits_for_others,
         "read_position": page.end if position is None else max(position, page.end),
         "total_events": total,

@@ -6,6 +6,9 @@ because what each of the latest ones gave is kept with the position.
 
 from __future__ import annotations
 
+import asyncio
+from weakref import WeakValueDictionary
+
 from msgspec import Struct
 
 from ..journal import Bucket, Journal
@@ -52,6 +55,8 @@ class Positions:
 
     def __init__(self, journal: Journal) -> None:
         self._bucket: Bucket[Readers] = journal.bucket(POSITIONS, Readers)
+        #: Many polls of one session may end at once: each waits for its turn to write.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def get(self, session: str, caller: str) -> Position:
         found = await self._bucket.get(session)
@@ -72,4 +77,6 @@ class Positions:
             )
             return Readers({**by, caller: new})
 
-        await self._bucket.change(session, moved)
+        lock = self._locks.setdefault(session, asyncio.Lock())
+        async with lock:
+            await self._bucket.change(session, moved)

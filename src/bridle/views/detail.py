@@ -36,18 +36,19 @@ SIZES: dict[Detail, Sizes] = {
 _TEXTS = ("text", "prompt", "output", "result", "message", "reason", "why")
 
 
-def shown(happening: Happening, detail: Detail) -> Happening:
-    """As much of it as there is room for."""
+def shown(happening: Happening, detail: Detail, room: int = 1 << 30) -> Happening:
+    """As much of it as there is room for: no text of it has more than `room` either."""
     sizes, changed, left_out = SIZES[detail], dict[str, Any](), 0
     for name in _TEXTS:
         text = getattr(happening, name, "")
         most = sizes.words if name == "result" or isinstance(happening, Content) else sizes.text
+        most = min(most, room)
         if len(text) > most:
             changed[name] = text[:most]
             left_out += len(text) - most
     given = getattr(happening, "input", None)
     if given:
-        cut, lost = cut_input(given, sizes.input)
+        cut, lost = cut_input(given, min(sizes.input, room))
         if lost:
             changed["input"] = cut
             left_out += lost
