@@ -16,7 +16,7 @@ from bridle import tool
 from bridle.errors import InvalidTool
 from bridle.protocol.blocks import Base64Source, ImageBlock, TextBlock
 from bridle.session.threads import in_thread
-from bridle.session.tools import Tool, ToolServers
+from bridle.session.tools import Tool, ToolCall, ToolServers
 from bridle.testing import MemoryTransport
 
 from .conftest import StartSession
@@ -276,3 +276,42 @@ async def test_what_is_raised_in_a_thread_is_raised_where_it_is_waited_for() -> 
 
     with pytest.raises(RuntimeError, match="StopIteration"):
         await in_thread(stop)
+
+
+class Ready:
+    """A tool that is made in another way than from a function."""
+
+    name = "ready"
+    is_repeatable = True
+
+    def __init__(self) -> None:
+        self.calls: list[ToolCall] = []
+
+    def listed(self) -> dict[str, Any]:
+        return {"name": self.name, "inputSchema": {"type": "object"}}
+
+    async def call(self, arguments: dict[str, Any], which: ToolCall) -> dict[str, Any]:
+        self.calls.append(which)
+        return {"content": [], "isError": False, "given": arguments}
+
+
+async def test_a_tool_of_another_make_is_offered_as_it_is_and_told_which_call_it_is() -> None:
+    ready = Ready()
+    servers = ToolServers({"s": [ready]})
+    listed = await servers.handle("s", {"id": 1, "method": "tools/list"})
+    assert listed["result"]["tools"] == [ready.listed()]
+    params = {"name": "ready", "arguments": {"a": 1}, "_meta": {"claudecode/toolUseId": "t1"}}
+    given = await servers.handle("s", {"id": 1, "method": "tools/call", "params": params}, "r1")
+    assert given["result"]["given"] == {"a": 1}
+    assert ready.calls == [ToolCall("r1", "t1")]
+
+
+def test_what_may_be_called_again_after_a_restart_is_known_before_it_is() -> None:
+    servers = ToolServers({"s": [Ready()], "plain": [add]})
+    call = {"method": "tools/call", "params": {"name": "ready"}}
+    assert servers.is_repeatable("s", call)
+    assert servers.is_repeatable("s", {"method": "tools/list"})
+    for server, name in (("s", "other"), ("nobody", "ready"), ("plain", "add")):
+        again = {"method": "tools/call", "params": {"name": name}}
+        assert not servers.is_repeatable(server, again)
+    assert not servers.is_repeatable("s", {"method": "tools/call", "params": None})
