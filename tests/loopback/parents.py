@@ -32,24 +32,28 @@ def calls(name: str, arguments: Json, id_: str) -> Step:
 
 async def answered(supervisor: Supervisor, session: str, request_id: str) -> Json:
     """What the agent was given for a call, once it was."""
-    name = supervisor.get(session).id
+    return _given(bytes((await _with_id(supervisor, session, stream.WROTE, request_id)).line))
 
-    async def find() -> Json | None:
-        after = 0
-        while events := await supervisor.journal.log.read(name, after, 500):
-            after = events[-1].seq
-            for event in events:
-                if event.kind == stream.WROTE:
-                    body = msgspec.json.decode(event.body, type=stream.Wrote)
-                    if body.id == request_id:
-                        return _given(bytes(body.line))
-        return None
 
+async def called(supervisor: Supervisor, session: str, request_id: str) -> None:
+    """Until the agent has made this call."""
+    await _with_id(supervisor, session, stream.ASKED, request_id)
+
+
+async def _with_id(supervisor: Supervisor, session: str, kind: str, request_id: str) -> Any:
+    """What the stream has of this kind with this id, once it has."""
+    name, after = supervisor.get(session).id, 0
     async with asyncio.timeout(LIMIT):
         with supervisor.listening([name]) as listener:
-            while (found := await find()) is None:
+            while True:
+                while events := await supervisor.journal.log.read(name, after, 500):
+                    after = events[-1].seq
+                    found = [msgspec.json.decode(event.body, type=stream.BODIES[kind])
+                             for event in events if event.kind == kind]  # fmt: skip
+                    for body in found:
+                        if getattr(body, "id", "") == request_id:
+                            return body
                 await listener.heard()
-    return found
 
 
 def _given(line: bytes) -> Json:
@@ -124,4 +128,4 @@ async def parent_with(
     return Parent(loopback_of(supervisor), record)
 
 
-__all__ = ["LIMIT", "Parent", "answered", "branching", "calls", "opened", "parent_with"]
+__all__ = ["LIMIT", "Parent", "answered", "branching", "called", "calls", "opened", "parent_with"]

@@ -17,7 +17,7 @@ from bridle.supervisor import Supervisor
 from bridle.views import stream
 from tests.supervisor.homes import DONE, INIT, TURN, Home, Step, bodies
 
-from .parents import LIMIT, Json, Parent, answered, branching, calls, opened, parent_with
+from .parents import LIMIT, Json, Parent, answered, branching, called, calls, opened, parent_with
 
 REPO = Path(__file__).parents[2]
 KILLS = 25 if os.environ.get("CI") else 8
@@ -218,3 +218,26 @@ async def test_what_is_kept_of_positions_goes_with_a_session(home: Home) -> None
             await supervisor.stop(child)
         await supervisor.delete(child)
         assert await records.get("loopback.positions", child) is None
+
+
+async def test_a_poll_that_waits_when_we_close_is_answered_by_who_opens_next(home: Home) -> None:
+    name: Json = {"name": "child"}
+    steps = [
+        INIT,
+        calls("claudecode_create", name, "made"),
+        calls("claudecode_chat_async", {**name, "prompt": "work"}, "told"),
+        calls("claudecode_poll", {**name, "until": "turn_end", "wait_ms": 60_000}, "polled"),
+        DONE,
+    ]
+    work: list[Step] = [INIT, {"await_request": "set_model"}, DONE]
+    command = branching(home, {"lead": steps, "work": work})
+    async with opened(home, keep=True) as supervisor:
+        await home.start(supervisor, name="p", prompt="lead", command=command, loopback=True)
+        await answered(supervisor, "p", "told")
+        await supervisor.wait("child", lambda record: record.state == "running", LIMIT)
+        await called(supervisor, "p", "polled")
+    async with opened(home) as supervisor:
+        await supervisor.live("child").set_model("other")
+        given = await answered(supervisor, "p", "polled")
+        assert given["status"] == "complete"
+        assert [one["seq"] for one in given["events"]] == list(range(len(given["events"])))
