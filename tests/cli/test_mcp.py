@@ -91,8 +91,18 @@ def test_stopping_it_takes_its_token_away_too(shell: Shell) -> None:
     made = shell.json("mcp", "token")
     shell.run("stop", "outside")
     assert get(told, made["text"]).status_code == 401
+    shell.run("rm", "outside")
+    assert shell.json("mcp", "list") == []
     shell.run("mcp", "revoke", "outside")
     assert not (shell.home / "mcp" / "outside.token").exists()
+
+
+def test_the_end_of_all_agents_is_not_that_of_the_tokens(shell: Shell) -> None:
+    shell.up()
+    shell.run("mcp", "token")
+    assert shell.json("down", "--stop-agents")["stopped_agents"] == 0
+    (one,) = shell.json("mcp", "list")
+    assert one["token"]
 
 
 def test_a_token_that_can_not_be_kept_is_not_left_behind(shell: Shell) -> None:

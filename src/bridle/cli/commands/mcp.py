@@ -195,12 +195,13 @@ def revoke(
     async def work() -> list[str]:
         async with here.client() as client:
             found = {one["name"]: one for one in await _outside(client, here.settings.home)}
-            chosen = [_chosen(name, found) for name in names]
-            for one in chosen:
-                if one["token"]:
-                    await client.house.revoke(one["token"]["id"])
-                forget(here.settings.home, one["name"])
-            return [one["name"] for one in chosen]
+            _check_known(names, {*found, *names_in(here.settings.home)})
+            for name in names:
+                # Of a session that was deleted there is only the file left.
+                if name in found and (token := found[name]["token"]):
+                    await client.house.revoke(token["id"])
+                forget(here.settings.home, name)
+            return names
 
     gone = here.run(work())
     if is_json:
@@ -209,10 +210,10 @@ def revoke(
         here.say(f"revoked {name}")
 
 
-def _chosen(name: str, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    if name not in found:
-        raise NotFound(f"there is no token {name}", "list them with `bridle mcp list`")
-    return found[name]
+def _check_known(names: list[str], known: set[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise NotFound(f"there is no token {name}", "list them with `bridle mcp list`")
 
 
 # --- how a client gets to us
