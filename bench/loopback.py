@@ -253,11 +253,15 @@ def table(found: list[tuple[Row, list[float]]], rounds: int) -> str:
         cores=os.cpu_count(),
     )
     lines = [
-        f"| {row.name} | {statistics.median(values):,.4g} {row.unit} "
-        f"| {min(values):,.4g} to {max(values):,.4g} |"
+        f"| {row.name} | {_short(statistics.median(values))} {row.unit} "
+        f"| {_short(min(values))} to {_short(max(values))} |"
         for row, values in found
     ]
     return "\n".join([about, *lines, ""])
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
 
 
 def main() -> None:
