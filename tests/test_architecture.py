@@ -179,6 +179,7 @@ PUBLIC = [
     "bridle.approvals",
     "bridle.errors",
     "bridle.journal",
+    "bridle.loopback",
     "bridle.policy",
     "bridle.protocol",
     *(f"bridle.protocol.{name}" for name in ("answers", "blocks", "capabilities", "content")),
@@ -187,6 +188,7 @@ PUBLIC = [
     "bridle.supervisor",
     "bridle.testing",
     "bridle.views",
+    "bridle.views.bounds",
     "bridle.views.stream",
 ]
 
