@@ -16,6 +16,10 @@ from . import arguments as a
 from .calls import Call, Json
 
 
+#: New CLIs put off tools that they are not told to load, and refuse results of 100 KB.
+META = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 250_000}
+
+
 class Method(Struct, frozen=True):
     """One of them. `name` is the tool's, `dotted` the same for JSON-RPC."""
 
@@ -45,6 +49,7 @@ class Method(Struct, frozen=True):
             "name": self.name,
             "description": self.description,
             "inputSchema": self.input_schema,
+            "_meta": META,
         }
         return {**entry, "annotations": {"readOnlyHint": True}} if self.read_only else entry
 
