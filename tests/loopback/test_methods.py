@@ -165,6 +165,19 @@ async def test_a_session_that_has_ended_goes_on_when_it_is_told_something(home: 
         assert record.launch.resume
 
 
+async def test_whom_a_person_has_stopped_only_a_person_starts_again(home: Home) -> None:
+    async with opened(home) as supervisor:
+        parent = await parent_with(home, supervisor, *TURN)
+        child = await parent.child()
+        await parent.poll(child, until="turn_end")
+        await supervisor.stop(child, by="me")
+        told = await parent.call("claudecode_chat_async", session_id=child, prompt="go on")
+        assert told["code"] == "stopped_by_person"
+        assert supervisor.get(child).state == "stopped"
+        await supervisor.resume(child)
+        await parent.ok("claudecode_chat_async", session_id=child, prompt="go on")
+
+
 async def test_who_is_busy_is_told_as_one_chooses(home: Home) -> None:
     ended = {"result": {"subtype": "error_during_execution", "is_error": False}}
     works = [INIT, {"await_request": "interrupt"}, ended]

@@ -29,6 +29,8 @@ NOTICE = (
 )
 #: A record may be behind its stream again after so many looks: then the next poll has the rest.
 LOOKS = 5
+#: How what an agent did is told apart from what a person did.
+AGENT = "agent "
 
 
 class Means:
@@ -66,7 +68,7 @@ class Call(Struct, frozen=True):
     @property
     def by(self) -> str:
         """As it is written down beside what was done."""
-        return f"agent {self.caller}"
+        return f"{AGENT}{self.caller}"
 
     def id(self, *more: str) -> str:
         """A uuid of this call's own."""

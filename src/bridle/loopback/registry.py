@@ -15,7 +15,6 @@ from . import approvals, births, ending, poll, results, telling, tree
 from . import arguments as a
 from .calls import Call, Json
 
-
 #: New CLIs put off tools that they are not told to load, and refuse results of 100 KB.
 META = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 250_000}
 

@@ -15,7 +15,7 @@ from ..supervisor import SessionRecord
 from ..supervisor.states import ENDED
 from ..views import stream
 from .arguments import Chat
-from .calls import Call, Json
+from .calls import AGENT, Call, Json
 from .cursors import cursor_of
 from .folds import PAGE
 from .intents import Intent, name_of
@@ -123,6 +123,9 @@ async def _awake(call: Call, record: SessionRecord) -> None:
     """One that has ended goes on where it was."""
     if record.state not in ENDED:
         return
+    if record.stopped_by and not record.stopped_by.startswith(AGENT):
+        words = "a person has stopped it, and only a person starts it again: leave it, or ask them"
+        raise Refusal("stopped_by_person", words)
     if record.claude_session_id:
         await call.supervisor.resume(record.id)
     else:

@@ -135,7 +135,7 @@ async def serve(
 
 async def _end_agents(supervisor: Supervisor, settings: ServeSettings) -> None:
     if settings.stop_agents:
-        await supervisor.stop_all("the server, which ended")
+        await supervisor.stop_all()
 
 
 class _Serving:

@@ -75,6 +75,7 @@ def _prompted(record: SessionRecord, entry: Entry) -> None:
 
 def _queued(record: SessionRecord, body: stream.Queued) -> None:
     record.queued_at, record.resume, record.is_fork = body.at, body.resume, body.fork
+    record.stopped_by = ""
     record.node = body.node
     # While a process ends, that it was to stop must not be forgotten: it waits for its place after.
     asked = record.facts.is_stop_asked and record.facts.has_process
@@ -106,6 +107,7 @@ def _unlimited(record: SessionRecord, body: stream.Unlimited) -> None:
 
 
 def _stop_asked(record: SessionRecord, body: stream.StopAsked) -> None:
+    record.stopped_by = body.by
     know(record, body.at, is_stop_asked=True, is_queued=False)
 
 

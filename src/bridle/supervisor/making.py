@@ -20,7 +20,7 @@ from ..errors import InvalidLaunch
 from ..policy.force import InForce
 from ..policy.rules import Rule, parse_rule
 from ..process.spec import LaunchSpec, StrPath
-from ..session.folder import Survey, instructed, bytes_of
+from ..session.folder import Survey, bytes_of, instructed
 from ..session.gate import Gate
 from ..session.hooks import Hooks
 from ..session.making import handlers_of, handshake_seconds, hello, launched

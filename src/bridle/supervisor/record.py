@@ -108,6 +108,8 @@ class SessionRecord(Struct, kw_only=True, omit_defaults=True):
     joined: list[str] = []
     #: A turn has begun and has no result yet.
     is_turn_open: bool = False
+    #: Who wanted it to stop, if it was not its parent's end: a person's name, or `agent ID`.
+    stopped_by: str = ""
     #: Whether anything was ever remembered for it.
     has_rules: bool = False
     #: Ids of approvals that are waited for.

@@ -265,7 +265,7 @@ class Supervisor:
         charge = self._checked("stop", session)
         below = orphans_of(charge.id, self._guards.family)
         why = f"its parent {charge.id} was stopped"
-        children = [self._sessions.get(child).stop(by, why) for child in below.stop]
+        children = [self._sessions.get(child).stop("", why) for child in below.stop]
         stopped, *_ = await asyncio.gather(charge.stop(by, words), *children)
         if charge.record.external:
             self.outside.ended(charge.id, "it was stopped")
