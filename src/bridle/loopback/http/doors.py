@@ -19,6 +19,7 @@ from .ending import ends_with
 from .entry import for_permits, for_runners
 from .lazy import lazily
 from .rpc import Rpc
+from .waiting import ended
 
 MCP, PERMIT, RPC = "/mcp", "/mcp/permit", "/rpc"
 MB = 1024 * 1024
@@ -95,5 +96,4 @@ async def _holding(supervisor: Supervisor, closing: asyncio.Event) -> AsyncItera
     try:
         yield
     finally:
-        task.cancel()
-        await asyncio.wait([task])
+        await ended(task)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 
 from .asgi import App, Message, Receive, Scope, Send, refuse
+from .waiting import ended
 
 
 def ends_with(closing: asyncio.Event, app: App) -> App:
@@ -13,20 +14,23 @@ def ends_with(closing: asyncio.Event, app: App) -> App:
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         sent = _Sent(send)
-        answering = asyncio.ensure_future(app(scope, receive, sent))
+        answering = asyncio.ensure_future(_called(app, scope, receive, sent))
         ending = asyncio.ensure_future(closing.wait())
         try:
             await asyncio.wait({answering, ending}, return_when=asyncio.FIRST_COMPLETED)
+            is_broken_off = not answering.done()
         finally:
-            is_broken_off = answering.cancel()
-            ending.cancel()
-            await asyncio.wait({answering, ending})
+            await ended(answering, ending)
         if not is_broken_off:
             answering.result()
         elif not sent.is_whole:
             await sent.break_off()
 
     return call
+
+
+async def _called(app: App, scope: Scope, receive: Receive, send: Send) -> None:
+    await app(scope, receive, send)
 
 
 class _Sent:

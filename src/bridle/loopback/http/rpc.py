@@ -19,6 +19,7 @@ from ..service import Loopback
 from .asgi import Left, Receive, Scope, Send, answer, body_of, has_left
 from .entry import session_in
 from .keys import NoKey, key_in
+from .waiting import ended
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
 INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
@@ -182,6 +183,4 @@ async def _unless_left(
             raise Left
         return work.result()
     finally:
-        work.cancel()
-        leaving.cancel()
-        await asyncio.wait({work, leaving})
+        await ended(work, leaving)

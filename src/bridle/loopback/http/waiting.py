@@ -1,4 +1,5 @@
-"""A call that waits, and a client that would give it up if it heard nothing. Owns that it hears."""
+"""A call that waits, and a client that would give it up if it heard nothing. Owns that it hears of
+it, and how what is under way is ended."""
 
 from __future__ import annotations
 
@@ -20,5 +21,14 @@ async def telling(work: Coroutine[Any, Any, T], every: float, tell: Tell) -> T:
             await tell(asyncio.get_running_loop().time() - begun)
         return task.result()
     finally:
+        await ended(task)
+
+
+async def ended(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel them and wait for that. What still goes wrong in one is nobody's concern any more."""
+    for task in tasks:
         task.cancel()
-        await asyncio.wait([task])
+    await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()
