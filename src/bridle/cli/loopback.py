@@ -31,6 +31,7 @@ async def doors_of(house: House) -> AsyncIterator[Sequence[Mount]]:
     from ..server.mounts import Mount
 
     settings = DoorSettings(max_body=house.bodies.large)
-    opening = open_doors(loopback_of(house.supervisor), closing=house.closing, settings=settings)
+    tools = loopback_of(house.supervisor).veiled(house.redactor.bytes)
+    opening = open_doors(tools, closing=house.closing, settings=settings)
     async with opening as doors:
         yield [Mount(one.path, one.app, one.methods, one.roles) for one in doors]
