@@ -82,7 +82,7 @@ $(VENV)-bench/.ready: pyproject.toml
 	@$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
 
-bench: $(READY) $(VENV)-bench/.ready ## judging; the journal; many agents; streams; decoding; sessions against claude-agent-sdk (26 minutes)
+bench: $(READY) $(VENV)-bench/.ready ## judging; the journal; many agents; streams; loopback; decoding; sessions against claude-agent-sdk (28 minutes)
 	@echo "Judging calls by a policy of 100 rules, for some seconds…"
 	@$(BIN)/python bench/policy.py --write
 	@echo "The journal on this disk, beside plain sqlite3, for some minutes…"
@@ -91,6 +91,8 @@ bench: $(READY) $(VENV)-bench/.ready ## judging; the journal; many agents; strea
 	@$(BIN)/python bench/supervisor.py --write
 	@echo "200 clients of one stream, beside a bare Starlette, for some minutes…"
 	@$(BIN)/python bench/sse.py --write
+	@echo "Agents that follow others, for some minutes…"
+	@$(BIN)/python bench/loopback.py --write
 	@echo "Decoding, for some seconds…"
 	@$(BIN)/python bench/decode.py
 	@echo "Sessions beside claude-agent-sdk, for some minutes…"

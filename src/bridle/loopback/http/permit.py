@@ -65,7 +65,8 @@ async def permit(
 
 def denied(error: Exception) -> str:
     if not isinstance(error, BridleError | msgspec.ValidationError):
-        _log.error("what an agent elsewhere may do can't be told", exc_info=error)
+        # Not its text: that may have in it what no log can hold.
+        _log.error("what an agent elsewhere may do can't be told: %r", error)
     words = f"Bridle denied this: it could not be asked. {words_of(error)[:500]}"
     # Words may have anything in them, also what can't be written.
     return msgspec.json.encode(Deny(words.encode("utf-8", "replace").decode())).decode()
