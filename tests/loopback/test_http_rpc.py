@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import httpx
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from bridle.loopback import METHODS
 from bridle.loopback.http.rpc import LARGEST_BATCH, read, request_in
-from tests.supervisor.homes import TURN, Home, until
+from tests.supervisor.homes import LIMIT, TURN, Home, until
 
 from .doors import serving, token_for
 
@@ -149,6 +150,15 @@ async def test_other_methods_than_post_are_refused(client: httpx.AsyncClient) ->
     for method in ("GET", "DELETE", "PUT", "OPTIONS"):
         answer = await client.request(method, "/rpc")
         assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
+
+
+def test_many_names_of_which_the_last_is_there_twice_are_read_in_one_go() -> None:
+    names = [*(f"name-{number}" for number in range(200_000)), "x"]
+    body = json.dumps(dict.fromkeys(names, 0))[:-1] + ', "x": 1}'
+    began = time.monotonic()
+    with pytest.raises(ValueError, match="'x' is there twice"):
+        read(body.encode())
+    assert time.monotonic() - began < LIMIT  # looked for one by one, it takes a quarter of an hour
 
 
 async def test_a_notification_has_its_effect_and_a_call_that_comes_twice_has_it_once(

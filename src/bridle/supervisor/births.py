@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ..approvals import Agent, Person
 from ..approvals.policies import Policies
-from ..errors import InvalidLaunch, NotPossible, UnknownSession
+from ..errors import InvalidLaunch, NotPossible, UnknownSession, WiderThanParent
 from ..ids import new_uuid
 from ..journal import NewEvent
 from ..journal.events import MAX_BODY
@@ -28,7 +28,15 @@ from ..session.policies import homes_of
 from ..views import stream
 from ..views.stream import Ceiling, Created, External, Limits, OrphanRule
 from .charge import Charge
-from .children import CLOSED, Standing, child_folder, child_policy, child_spec, launched_spec
+from .children import (
+    CLOSED,
+    Standing,
+    check_child_name,
+    child_folder,
+    child_policy,
+    child_spec,
+    launched_spec,
+)
 from .delegations import policy_under
 from .environment import Value, hidden, resolve, secrets, sources
 from .guards import Guards
@@ -101,8 +109,14 @@ class Births:
         self._policies = Policies(means.journal, means.owners, means.now)
         self._lock = asyncio.Lock()
 
+    @property
+    def turn(self) -> asyncio.Lock:
+        """For whoever else wants to see who is there, and to be one of them."""
+        return self._lock
+
     async def create(self, wish: Wish, by: Person | Agent) -> SessionRecord:
         if isinstance(by, Agent):
+            check_child_name(wish.name)
             wish = replace(wish, parent=self._parent(wish, by).id)
         self._check_birth(wish)
         # Files are read before it is anybody's turn: who is slow keeps no other birth waiting.
@@ -219,10 +233,13 @@ class Births:
             raise UnknownSession(charge.id)
         standing = None
         if isinstance(by, Agent):
+            check_child_name(fork.name)
             standing = await self._standing(self._sessions.get(by.session))
         async with self._lock:
             session = self._check(fork.id, fork.name)
             was = copy(charge.record)
+            if standing:
+                self._check_same(standing, self._sessions.get(standing.record.id))
             if was.claude_session_id is None:
                 raise NotPossible("fork", was.state, "nothing was said in it yet", was.id)
             above = self._sessions.get(was.parent) if was.parent else None
@@ -234,6 +251,8 @@ class Births:
             )
             events = self._events(created, fork.prompt, queued)
             text = await self._policies.text(was.policy)
+            if standing:
+                _check_unlimited(Policy.read(text, was.guarded))
             await self._keep(standing, by)
             await self._apply(created, text, f"that of session {was.id}", by)
             self._means.secrets[session] = dict(self._means.secrets.get(was.id, {}))
@@ -270,9 +289,9 @@ class Births:
         any case, also where it was a person who made the other."""
         ceilings = was.ceilings
         if agent:
-            known = {ceiling.session for ceiling in ceilings}
+            # Also a second one of the same agent, which has less than it had then.
             bounds = (*agent.record.ceilings, agent.ceiling)
-            ceilings += tuple(one for one in bounds if one.session not in known)
+            ceilings += tuple(one for one in bounds if one not in ceilings)
         return Created(
             id=session,
             name=name,
@@ -343,6 +362,14 @@ def strictest(charge: Charge, preset: Preset) -> Preset:
     if (mode or charge.record.spec.get("permission_mode")) == "plan":
         found.append("plan")
     return min(found, key=STRICTEST_FIRST.index)
+
+
+def _check_unlimited(policy: Policy) -> None:
+    """What one may grant only so often, or so long, two may grant twice: a person may want that."""
+    for entry in policy.delegate or ():
+        if entry.is_limited:
+            rules = ", ".join(rule.text for rule in entry.rules)
+            raise WiderThanParent("fork", f"one more that may grant {rules}", "just one")
 
 
 def _name(by: Person | Agent) -> str:

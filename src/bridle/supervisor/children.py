@@ -7,6 +7,7 @@ the child may do then is judged call by call, under those above it.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ CHOSEN = frozenset(
 CLOSED: Mapping[str, Any] = {"setting_sources": [], "strict_mcp_config": True}
 #: What the policy decides in place of the CLI.
 _OF_POLICY = ("allowed_tools",)
+#: Where nobody has such a name, people mean a session whose id begins so.
+_LIKE_AN_ID = re.compile(r"[0-9a-fA-F-]{4,}")
 #: What these modes let pass is for the policy to let pass.
 _WIDE_MODES: dict[str, Preset] = {
     "acceptEdits": "edits",
@@ -66,6 +69,15 @@ class Standing(Struct, frozen=True):
             also=folders_of(record),
             homes=record.homes,
         )
+
+
+def check_child_name(name: str) -> None:
+    """That people can read it on their screens, write it, and take it for no id."""
+    is_plain = name.isprintable() and "/" not in name and name not in (".", "..")
+    if not is_plain or name != name.strip():
+        raise InvalidLaunch("a name is in printable characters, without a slash or spaces around")
+    if _LIKE_AN_ID.fullmatch(name):
+        raise InvalidLaunch(f"the name {name!r} looks like the beginning of an id: add a word")
 
 
 def child_folder(given: str | os.PathLike[str], parent: SessionRecord) -> str:

@@ -24,27 +24,34 @@ SERVER = "bridle"
 
 
 async def delegation_of(
-    means: Means, session: SessionRecord | Ceiling, preset: Preset | None = None
+    means: Means,
+    session: SessionRecord | Ceiling,
+    preset: Preset | None = None,
+    child: SessionRecord | None = None,
 ) -> Delegation:
     """What it may delegate: now, of a session; as it was when one below it was made, of a
     ceiling. The one of a session has those above it in it; `preset` is the one that holds now,
-    where that is stricter than its policy's."""
+    where that is stricter than its policy's. `child` is who is to have it: a server that is ours
+    in one session may be a stranger's in another."""
     if isinstance(session, Ceiling):
         policy = await pinned(means, session.policy, session.guarded)
         return Delegation(policy, _ground_of_ceiling(means, session))
     policy = await policy_under(means, session)
     policy = policy.with_preset(preset or policy.preset)
-    above = [one.delegation for one in await above_of(means, session)]
-    return Delegation(policy, ground_under(means, session, policy), above)
+    servers = _servers(child or session)
+    above = [one.delegation for one in await above_of(means, session, servers)]
+    ground = replace(ground_under(means, session, policy), servers=servers)
+    return Delegation(policy, ground, above)
 
 
-async def above_of(means: Means, record: SessionRecord) -> list[Above]:
-    """Its bounds, the root's first."""
-    found = []
+async def above_of(
+    means: Means, record: SessionRecord, servers: tuple[str, ...] | None = None
+) -> list[Above]:
+    """Its bounds, the root's first. `servers` are those of ours, where a call is not its own."""
+    found, ours = [], _servers(record) if servers is None else servers
     for ceiling in record.ceilings:
         policy = await pinned(means, ceiling.policy, ceiling.guarded)
-        ground = _ground_of_ceiling(means, ceiling)
-        ground = replace(ground, servers=_servers(record))
+        ground = replace(_ground_of_ceiling(means, ceiling), servers=ours)
         found.append(Above(ceiling.session, Delegation(policy, ground)))
     return found
 

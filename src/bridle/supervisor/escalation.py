@@ -19,7 +19,6 @@ from ..approvals.model import (
     ApprovalRequest,
     Approve,
     Choice,
-    ForSession,
     PassedOver,
     Step,
 )
@@ -226,7 +225,6 @@ class Escalation:
         approval, child, granter = await self._open_to(approval_id, by)
         if not isinstance(choice, Approve):
             return await self._approvals.decide(approval_id, choice, by=by, shown=shown)
-        self._check_remember(approval, child, choice, by)
 
         async def work() -> Approval:
             call = _call(approval, child, choice.input)
@@ -256,15 +254,6 @@ class Escalation:
         if not _lives(granter):
             raise MayNotDecide(by, what, "its session has ended")
         return approval, child, granter
-
-    def _check_remember(
-        self, approval: Approval, child: SessionRecord, choice: Approve, by: Agent
-    ) -> None:
-        """What an agent has remembered must have the agent's own rights above it."""
-        is_below = any(ceiling.session == by.session for ceiling in child.ceilings)
-        if isinstance(choice.remember, ForSession) and not is_below:
-            reason = "a person has made that session, so only a person may give it a rule"
-            raise MayNotDecide(by, f"approval {approval.id}", reason)
 
 
 def _lives(charge: Charge) -> bool:

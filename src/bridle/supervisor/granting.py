@@ -17,7 +17,7 @@ from ..policy.delegation import Granted, Refused
 from ..policy.verdicts import Call
 from .births import strictest
 from .charge import Charge
-from .delegations import delegation_of, pinned
+from .delegations import delegation_of, pinned, policy_under
 from .means import Means
 from .record import SessionRecord
 from .tally import Counting, Tally
@@ -58,11 +58,11 @@ class Grants:
             found = await self._may(granter, child, call, counting.counts)
             if isinstance(found, Refused):
                 raise MayNotDecide(by, what, f"{found.because}; {INSTEAD}")
+            if isinstance(choice.remember, ForSession):
+                await self._check_for_good(granter, child, found, what)
             if not found.is_limited:
                 yield found.rule
                 return
-            if isinstance(choice.remember, ForSession):
-                raise MayNotDecide(by, what, "what is limited can't be granted for good: say once")
             await counting.take(found.key, approval.id)
             is_spent = False
             try:
@@ -71,12 +71,28 @@ class Grants:
             finally:
                 await _settle(counting, is_spent=is_spent)
 
+    async def _check_for_good(
+        self, granter: Charge, child: SessionRecord, found: Granted, what: str
+    ) -> None:
+        """What an agent has remembered must have the agent's own rights above it, as they are."""
+        by = Agent(granter.id)
+        if found.is_limited:
+            raise MayNotDecide(by, what, "what is limited can't be granted for good: say once")
+        bounds = [one.policy for one in child.ceilings if one.session == granter.id]
+        if not bounds:
+            reason = "a person has made that session, so only a person may give it a rule"
+            raise MayNotDecide(by, what, reason)
+        policy = await policy_under(self._means, granter.record)
+        if policy.with_preset(strictest(granter, policy.preset)).digest not in bounds:
+            reason = "its own rights are others than when it made that session: say once"
+            raise MayNotDecide(by, what, reason)
+
     async def _may(
         self, granter: Charge, child: SessionRecord, call: Call, used: Mapping[str, int]
     ) -> Granted | Refused:
         policy = await pinned(self._means, granter.record.policy, granter.record.guarded)
         preset = strictest(granter, policy.preset)
-        delegation = await delegation_of(self._means, granter.record, preset)
+        delegation = await delegation_of(self._means, granter.record, preset, child)
         age = self._means.now() - granter.record.created_at
         return delegation.grant(call, folder=child.folder, age=age, used=used)
 

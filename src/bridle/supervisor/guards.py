@@ -20,7 +20,7 @@ from ..views.stream import Limits, PauseCause
 from .agent import MOST_WORDS
 from .budgets import Ledger
 from .charge import Charge
-from .lineage import Family, LineageLimits, Orphans, check_birth, orphans_of
+from .lineage import Family, LineageLimits, Orphans, check_birth, check_start, orphans_of
 from .means import Means
 from .sessions import Sessions
 from .states import is_live
@@ -102,6 +102,7 @@ class Guards:
         self.ledger.check_birth(lineage, limits, self._means.now())
 
     def check_start(self, charge: Charge) -> None:
+        check_start(charge.id, self.family, self._lineage)
         self.ledger.check_start(charge.id, self._means.now())
 
     def find_orphans(self) -> None:

@@ -147,12 +147,26 @@ def check_birth(parent: str | None, family: Family, limits: LineageLimits | None
     if len(member.lineage) + 1 > limits.depth:
         hint = "do the work in this session, or have it started further up"
         raise LimitReached("depth", limits.depth, parent, hint)
-    children = sum(1 for _ in family.live_children(parent))
+    _check_room((*member.lineage, parent), family, limits)
+
+
+def check_start(session: str, family: Family, limits: LineageLimits | None = None) -> None:
+    """The same for one that has ended and is to run again: it counts as one more."""
+    lineage = family.get(session).lineage
+    if lineage:
+        _check_room(lineage, family, limits or LineageLimits(), session)
+
+
+def _check_room(
+    lineage: tuple[str, ...], family: Family, limits: LineageLimits, besides: str = ""
+) -> None:
+    """Whether one more may live there, `besides` itself."""
+    root, parent = lineage[0], lineage[-1]
+    children = sum(1 for child in family.live_children(parent) if child.id != besides)
     if children >= limits.children:
         hint = "wait until one of them has ended, or stop one"
         raise LimitReached("live children", limits.children, parent, hint)
-    root = (*member.lineage, parent)[0]
-    if family.count_below(root) >= limits.per_root:
+    if len(family.live_below(root) - {besides}) >= limits.per_root:
         hint = "wait until one of those below it has ended, or stop one"
         raise LimitReached("live sessions below one root", limits.per_root, root, hint)
 

@@ -5,6 +5,7 @@ Owns how a record becomes these, for a new process and for one that runs already
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -95,6 +96,8 @@ def _server_names(config: object, folder: StrPath) -> list[str]:
 async def make_new(means: Means, record: SessionRecord, launch: str, found: Survey) -> Made:
     """For a process that is to be started."""
     spec = LaunchSpec(cwd=record.folder, env=means.variables(record), **record.spec)
+    if record.loopback:  # looked at before, but what is in a file may be another thing by now
+        await asyncio.to_thread(check_servers, spec)
     gate, desk = await gate_of(means, record, launch)
     trusted = TrustedFolders(means.journal, means.now)
     trust = found if await trusted.is_trusted(found.folder, found.digest) else None

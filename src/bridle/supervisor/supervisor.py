@@ -275,34 +275,31 @@ class Supervisor:
         self, session: str, *, prompt: Said | None = None, env: Mapping[str, str] | None = None
     ) -> SessionRecord:
         """Start it with a new conversation."""
-        charge = self._checked("start", session)
-        return await self._run(charge, None, prompt, env)
+        return await self._run("start", session, prompt, env)
 
     async def resume(
         self, session: str, *, prompt: Said | None = None, env: Mapping[str, str] | None = None
     ) -> SessionRecord:
         """Start it again, where its conversation was. `env` are values that were given by hand."""
-        charge = self._checked("resume", session)
-        return await self._run(charge, charge.record.claude_session_id, prompt, env)
+        return await self._run("resume", session, prompt, env)
 
     async def _run(
-        self,
-        charge: Charge,
-        resume: str | None,
-        prompt: Said | None,
-        env: Mapping[str, str] | None,
+        self, operation: Operation, session: str, prompt: Said | None, env: Mapping[str, str] | None
     ) -> SessionRecord:
-        now = self._means.now()
-        if env:
-            self._means.secrets.setdefault(charge.id, {}).update(env)
-        self._means.variables(charge.record)
-        self._guards.check_start(charge)
-        charge.is_to_stop = False
-        events = [note(stream.QUEUED, stream.Queued(at=now, resume=resume))]
-        if prompt is not None:
-            events.insert(0, note(stream.PROMPTED, prompted(prompt, now, "")))
-        await charge.pen.stored(events)
-        return await self._sessions.wait(charge, lambda record: record.seq >= charge.pen.last_seq)
+        async with self._births.turn:  # two who look at the same room must not both take it
+            charge, now = self._checked(operation, session), self._means.now()
+            if env:
+                self._means.secrets.setdefault(charge.id, {}).update(env)
+            self._means.variables(charge.record)
+            self._guards.check_start(charge)
+            charge.is_to_stop = False
+            resume = charge.record.claude_session_id if operation == "resume" else None
+            events = [note(stream.QUEUED, stream.Queued(at=now, resume=resume))]
+            if prompt is not None:
+                events.insert(0, note(stream.PROMPTED, prompted(prompt, now, "")))
+            await charge.pen.stored(events)
+            last = charge.pen.last_seq
+            return await self._sessions.wait(charge, lambda record: record.seq >= last)
 
     async def pause(self, session: str, *, by: str = "", words: str = "") -> None:
         """End the turn that runs, and tell the agent nothing more until `unpause`."""
