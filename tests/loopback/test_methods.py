@@ -178,6 +178,39 @@ async def test_whom_a_person_has_stopped_only_a_person_starts_again(home: Home) 
         await parent.ok("claudecode_chat_async", session_id=child, prompt="go on")
 
 
+async def test_who_is_paused_at_a_limit_is_told_nothing_unless_that_may_wait(home: Home) -> None:
+    async with opened(home) as supervisor:
+        parent = await parent_with(home, supervisor, *TURN)
+        made = await parent.ok("claudecode_create", name="child", limits={"turns": 1})
+        child = made["id"]
+        await parent.ok("claudecode_chat_async", name="child", prompt="go")
+        await until(supervisor, child, "paused")
+        told = await parent.call("claudecode_chat_async", name="child", prompt="go on")
+        assert told["code"] == "not_possible"
+        assert "a limit of its own" in told["message"]
+        assert not supervisor.get(child).waiting
+        await parent.ok("claudecode_chat_async", name="child", prompt="go on", on_busy="queue")
+        assert len(supervisor.get(child).waiting) == 1
+
+
+async def test_arguments_that_do_not_fit_are_told_with_what_would(home: Home) -> None:
+    async with opened(home) as supervisor:
+        parent = await parent_with(home, supervisor, *TURN)
+
+        async def said(**arguments: Any) -> str:
+            given = await parent.call("claudecode_create", None, **arguments)
+            assert given["code"] == "invalid_arguments"
+            return str(given["message"])
+
+        assert "'edits', 'plan'" in await said(name="c", policy="trusted")
+        assert "'acceptEdits'" in await said(name="c", permission_mode="yolo")
+        assert "there is name, working_dir," in await said(name="c", workdir=".")
+        assert "there is turns, cost_usd," in await said(name="c", limits={"max_cost": 5})
+        assert "`name`" in await said()
+        nobody = await parent.call("claudecode_get", None)
+        assert "which session?" in nobody["message"]
+
+
 async def test_who_is_busy_is_told_as_one_chooses(home: Home) -> None:
     ended = {"result": {"subtype": "error_during_execution", "is_error": False}}
     works = [INIT, {"await_request": "interrupt"}, ended]

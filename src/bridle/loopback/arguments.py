@@ -54,7 +54,7 @@ class LimitsGiven(_Arguments, frozen=True, kw_only=True):
     """What the new session and all below it may use. What is left out is not limited by itself,
     but everything counts against your own limits too."""
 
-    turns: Annotated[int, Meta(ge=1, description="How many turns.")] | None = None
+    turns: Annotated[int, Meta(ge=1, description="How many prompts.")] | None = None
     cost_usd: Annotated[float, Meta(gt=0, description="How many dollars.")] | None = None
     seconds: Annotated[float, Meta(gt=0, description="How many seconds of work.")] | None = None
     tokens: Annotated[int, Meta(ge=1, description="How many tokens.")] | None = None
@@ -79,7 +79,7 @@ class Create(_Arguments, frozen=True, kw_only=True):
             "path is relative to your own folder.",
         ),
     ] = "."
-    model: Annotated[_Name | None, Meta(description="The model. Without it: yours.")] = None
+    model: Annotated[_Name | None, Meta(description="The model. Without it: as yours.")] = None
     system_prompt: Annotated[
         Annotated[str, Meta(max_length=100_000)] | None,
         Meta(description="Replaces the agent's system prompt. Seldom needed."),
@@ -106,8 +106,10 @@ class Create(_Arguments, frozen=True, kw_only=True):
     policy: Annotated[
         Preset | None,
         Meta(
-            description="What happens to calls that no rule speaks of: 'ask', 'read-only', "
-            "'edits', 'plan' or 'autonomous'. Never wider than your own; without it, yours."
+            description="What it may do without a rule that allows it. 'ask' (so it is without "
+            "this): read files; all else is asked. 'read-only', 'plan': read files and look around "
+            "by commands; changes are refused. 'edits': that, and change files in its folder; "
+            "other commands are asked. 'autonomous': nearly all. Never wider than your own."
         ),
     ] = None
     limits: Annotated[LimitsGiven | None, Meta(description="What it and all below it may use.")] = (
@@ -172,10 +174,15 @@ class Respond(_Arguments, frozen=True, kw_only=True):
     approval_id: _ApprovalId
     approve: Annotated[bool, Meta(description="true lets it happen, false forbids it.")]
     message: Annotated[
-        str, Meta(max_length=10_000, description="What the agent is told; with false: why not.")
+        str,
+        Meta(
+            max_length=10_000,
+            description="With false: why not; the agent is told. Else for the log.",
+        ),
     ] = ""
     updated_input: Annotated[
-        dict[str, Any] | None, Meta(description="Run the tool with this input in place of its own.")
+        dict[str, Any] | None,
+        Meta(description="Run the tool with this input, all of it, in place of its own."),
     ] = None
     answers: Annotated[
         dict[str, str] | None,

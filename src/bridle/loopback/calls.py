@@ -86,8 +86,11 @@ class Call(Struct, frozen=True):
 
     def named(self, arguments: _Named) -> SessionRecord:
         given = [one for one in (arguments.session_id, arguments.name) if one is not None]
-        if len(given) != 1:
-            raise Refusal("invalid_arguments", "give either session_id or name, and not both")
+        if not given:
+            words = "which session? Give its session_id or its name; claudecode_list has them"
+            raise Refusal("invalid_arguments", words)
+        if len(given) > 1:
+            raise Refusal("invalid_arguments", "give session_id or name, not both")
         return self.below(given[0])
 
     def all_below(self) -> list[SessionRecord]:

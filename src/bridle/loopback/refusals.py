@@ -50,7 +50,11 @@ def no_session(wanted: str) -> Refusal:
 
 
 def no_approval(wanted: str) -> Refusal:
-    words = f"nothing is asked of you with the id {wanted[:100]!r}; loopback_pending shows what is"
+    """Also for what is put to somebody else: that is not the caller's to decide."""
+    words = (
+        f"nothing is asked of you with the id {wanted[:100]!r}; loopback_pending shows what is "
+        "(what waits for a person or another agent is theirs to decide: poll on)"
+    )
     return Refusal("not_found", words)
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from . import approvals, births, ending, poll, results, telling, tree
 from . import arguments as a
 from .calls import Call, Json
+from .misfits import fitting
 
 #: New CLIs put off tools that they are not told to load, and refuse results of 100 KB.
 META = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 250_000}
@@ -42,6 +43,13 @@ class Method(Struct, frozen=True):
         own.pop("title", None)
         return {**own, **({"$defs": defined} if defined else {})}
 
+    def read(self, arguments: Mapping[str, Any]) -> Struct:
+        """The arguments of a call; what does not fit is told with what would."""
+        try:
+            return msgspec.convert(arguments, self.arguments)
+        except msgspec.ValidationError as error:
+            raise fitting(error, self.input_schema) from None
+
     def listed(self) -> Json:
         """Its entry in tools/list."""
         entry = {
@@ -58,14 +66,15 @@ _ALL = (
         "claudecode_create",
         "Create an agent (a session of Claude Code) below you, which works for you in a folder of "
         "yours. It does nothing before you tell it something with claudecode_chat_async. It can do "
-        "at most what you can; what it may not do by itself is put to you. Gives its session id.",
+        "at most what you can; what it may not do by itself is put to you, and you see that with "
+        "claudecode_poll. Gives its session id.",
         a.Create,
         births.create,
     ),
     Method(
         "claudecode_chat_async",
         "Tell an agent below you what to do, and return at once. It remembers what was said before "
-        "in its session. Then follow it with claudecode_poll.",
+        "in its session. Then follow it with claudecode_poll until its turn is over.",
         a.Chat,
         telling.chat_async,
     ),
@@ -73,9 +82,12 @@ _ALL = (
         "claudecode_poll",
         "See what agents below you do: new events, and what they ask you (pending_approvals). "
         "Waits while nothing has happened, so never poll in a tight loop. Goes on from where you "
-        "were. `status`: running, awaiting_permission, complete, failed, cancelled, lost, idle. "
-        "Answer pending_approvals with loopback_respond, or the agent stands still. "
-        "With has_more, call again at once.",
+        "were. What to do then: while pending_approvals has one with is_yours_now, decide it with "
+        "loopback_respond, or the agent stands still. With has_more, poll again at once. While "
+        "`status` is running or awaiting_permission, poll again (with waiting_for_person, somebody "
+        "else decides: you can only wait). When it is complete, claudecode_result has the agent's "
+        "last words; after failed, cancelled or lost you may tell it to go on. idle: it was told "
+        "nothing yet.",
         a.Poll,
         poll.poll,
         read_only=True,
@@ -90,7 +102,8 @@ _ALL = (
     ),
     Method(
         "loopback_pending",
-        "See what agents below you wait for you to decide, with the input of each.",
+        "See what agents below you wait for you to decide, with the input of each. "
+        "waiting_for_person are sessions that wait for somebody else.",
         a.Pending,
         approvals.pending,
         read_only=True,

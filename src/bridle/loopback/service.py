@@ -57,8 +57,7 @@ class Loopback:
             method = METHODS.get(name)
             if method is None:
                 raise Refusal("unknown_method", f"there is no tool {name[:100]!r}")
-            given = msgspec.convert(arguments, method.arguments)
-            return await method.do(Call(self._means, caller, key), given)
+            return await method.do(Call(self._means, caller, key), method.read(arguments))
         except Exception as error:  # noqa: BLE001 - it is the agent's to deal with
             return told(error)
 

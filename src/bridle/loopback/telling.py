@@ -25,6 +25,11 @@ from .status import is_at_work
 
 #: How long a turn that is interrupted has to end.
 INTERRUPT_SECONDS = 30.0
+_HELD_BY: dict[stream.PauseCause, str] = {
+    "budget": "a limit of its own, or of one above it, is used up",
+    "person": "a person holds it",
+    "disk": "the disk is nearly full",
+}
 
 
 class _Told(Struct, frozen=True):
@@ -77,6 +82,8 @@ async def _tell(call: Call, record: SessionRecord, arguments: Chat) -> _Told:
         intent = await call.means.intents.get(name)
         if intent and await _is_told(call, intent, name):
             return _Told(record, name, intent.count)
+        if arguments.on_busy != "queue":
+            _check_held(record)
         if is_at_work(record):
             await _make_way(call, record, arguments)
         record, fold = await call.looked(record.id)
@@ -117,6 +124,17 @@ async def _make_way(call: Call, record: SessionRecord, arguments: Chat) -> None:
                 return  # its turn has just ended, or has not begun
         case "queue":
             return
+
+
+def _check_held(record: SessionRecord) -> None:
+    """Who is told something and is let do nothing looks busy, and would be polled for ever."""
+    if record.state == "paused":
+        causes = [_HELD_BY[cause] for cause in record.facts.pauses]
+        words = (
+            f"it is paused: {', '.join(causes)}; a person lets it go on ('bridle set', 'bridle "
+            "unpause'). With on_busy 'queue' it is told when it goes on"
+        )
+        raise Refusal("not_possible", words)
 
 
 async def _awake(call: Call, record: SessionRecord) -> None:
