@@ -161,6 +161,16 @@ def test_many_names_of_which_the_last_is_there_twice_are_read_in_one_go() -> Non
     assert time.monotonic() - began < LIMIT  # looked for one by one, it takes a quarter of an hour
 
 
+async def test_what_is_wrong_is_told_with_what_would_be_right(client: httpx.AsyncClient) -> None:
+    async def said(method: str, **params: Any) -> str:
+        answer = await ask(client, {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        return str(answer["error"]["message"])
+
+    assert "claudecode.poll" in await said("claudecode_poll")
+    assert "'turn_end'" in await said("claudecode.poll", name="x", until="done")
+    assert "there is live_only, limit" in await said("claudecode.list", live=True)
+
+
 async def test_a_notification_has_its_effect_and_a_call_that_comes_twice_has_it_once(
     home: Home,
 ) -> None:

@@ -73,11 +73,13 @@ class Rpc:
     async def _told(self, caller: str, request: Request) -> Json:
         name = self._names.get(request.method)
         if name is None:
-            words = f"there is no method {request.method[:100]!r}"
+            words = (
+                f"there is no method {request.method[:100]!r}; there is {', '.join(self._names)}"
+            )
             return _failed(METHOD_NOT_FOUND, words)
         try:
             arguments, key = _arguments_in(request.params)
-            msgspec.convert(arguments, self._loopback.methods[name].arguments)
+            self._loopback.methods[name].read(arguments)
         except (NoKey, msgspec.ValidationError) as error:
             return _failed(INVALID_PARAMS, str(error))
         result = await self._loopback.call(caller, name, arguments, key)
