@@ -1,15 +1,30 @@
 """Calls that wait have no end of their own, and a server that ends would wait for them. Owns that
-they are ended then: what was asked is not answered, so that it is asked again of the next one."""
+they are ended then: what was asked is not answered, so that it is asked again of the next one. In
+the same way a call ends whose caller does."""
 
 from __future__ import annotations
 
 import asyncio
 
+from msgspec import Struct
+
 from .asgi import App, Message, Receive, Scope, Send, refuse
 from .waiting import ended
 
 
-def ends_with(closing: asyncio.Event, app: App) -> App:
+class Reason(Struct, frozen=True):
+    """Why an answer breaks off, for one to whom nothing of it was sent yet."""
+
+    status: int
+    code: str
+    words: str
+    remedy: str
+
+
+CLOSING = Reason(503, "closing", "The server is ending.", "Ask the next one.")
+
+
+def ends_with(closing: asyncio.Event, app: App, reason: Reason = CLOSING) -> App:
     """The application, whose answers break off when `closing` is set."""
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
@@ -24,7 +39,7 @@ def ends_with(closing: asyncio.Event, app: App) -> App:
         if not is_broken_off:
             answering.result()
         elif not sent.is_whole:
-            await sent.break_off()
+            await sent.break_off(reason)
 
     return call
 
@@ -47,9 +62,8 @@ class _Sent:
             self.is_whole = not message.get("more_body", False)
         await self._send(message)
 
-    async def break_off(self) -> None:
+    async def break_off(self, reason: Reason) -> None:
         if self._is_begun:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
             return
-        words, remedy = "The server is ending.", "Ask the next one."
-        await refuse(self._send, 503, "closing", words, remedy)
+        await refuse(self._send, reason.status, reason.code, reason.words, reason.remedy)
