@@ -5,10 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bridle.approvals import Approval
-from bridle.approvals.model import PassedOver, Step
-from bridle.approvals.shown import NO_NEWLINE, body_of, show
+from bridle.approvals.model import (
+    Agent,
+    Approve,
+    Cancelled,
+    Decided,
+    ForSession,
+    PassedOver,
+    Person,
+    Reject,
+    Step,
+)
+from bridle.approvals.shown import NO_NEWLINE, body_of, show, status_of
 
 
 def diff(tool: str, before: str | None = None, **given: Any) -> list[str]:
@@ -87,3 +98,15 @@ def test_what_an_agent_says_is_marked_as_its_words_and_stays_on_its_line() -> No
 
 def test_where_people_are_asked_from_the_start_nothing_is_said_of_that() -> None:
     assert show(put()).splitlines() == ["s wants to use Bash", "", "$ ls"]
+
+
+def test_of_what_has_ended_a_person_sees_who_decided_and_what_was_remembered() -> None:
+    yes = Decided(Agent("p"), Approve(remember=ForSession("Bash(ls)")), 2.0)
+    allowed = replace(put(), status="allowed", ending=yes)
+    words = "allowed by the agent of session builder (remembered: Bash(ls))"
+    assert status_of(allowed, {"p": "builder"}) == words
+    no = Decided(Person("me"), Reject("no\nstatus: allowed"), 2.0)
+    assert status_of(replace(put(), status="denied", ending=no)).startswith("denied by me: no\\n")
+    gone = replace(put(), status="cancelled", ending=Cancelled("process ended", 2.0))
+    assert status_of(gone) == "cancelled: process ended"
+    assert status_of(put()) == "pending"

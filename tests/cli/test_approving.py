@@ -44,6 +44,8 @@ def test_what_waits_is_listed_shown_and_approved_by_the_beginning_of_its_id(shel
     assert shell.run("approvals") == ""
     (decided,) = shell.json("approvals", "--all", "--session", "one")
     assert decided["ending"]["choice"]["message"] == "fine"
+    name = decided["ending"]["by"]["name"]
+    assert f"status: allowed by {name}: fine" in shell.run("approvals", "show", asked["id"])
     again = shell.run("approve", asked["id"], code=5)
     assert "was allowed by" in again
 
@@ -66,6 +68,15 @@ def test_what_was_shown_must_be_what_is_asked(shell: Shell) -> None:
     done = shell.done("approve", asked["id"], "--shown", "0" * 64)
     assert done.returncode in (1, 5)
     assert shell.json("approvals")[0]["id"] == asked["id"]
+
+
+def test_a_rule_for_a_session_is_told_as_such_where_it_is_listed_and_shown(shell: Shell) -> None:
+    shell.claude(*asks())
+    asked = waiting(shell)
+    shell.run("approve", asked["id"], "--session", "Bash(rm x)")
+    shell.session("one", "idle")
+    assert "this session" in shell.run("policy", "rules", "--session", "one")
+    assert "(remembered: Bash(rm x))" in shell.run("approvals", "show", asked["id"])
 
 
 def test_a_rule_for_always_is_listed_and_can_be_forgotten(shell: Shell) -> None:

@@ -206,6 +206,17 @@ def test_an_entry_for_some_folders_is_for_sessions_that_work_there() -> None:
         assert ceiling(policy, bash("npm test"), folder) == "ask"
 
 
+def test_who_is_asked_instead_is_told_that_it_is_for_other_folders() -> None:
+    entry = delegable(["Bash(npm test:*)"], paths=["./packages/**"], count=2)
+    delegation = Delegation(Policy("ask", delegate=[entry]), GROUND)
+    found = delegation.grant(bash("npm test"), folder=f"{FOLDER}/packages", age=0, used={})
+    assert isinstance(found, Refused)
+    assert "Bash(npm test:*) only to sessions in ./packages/**" in found.because
+    found = delegation.grant(bash("npm run x"), folder=f"{FOLDER}/packages", age=0, used={})
+    assert isinstance(found, Refused)
+    assert "nothing of the kind" in found.because
+
+
 def test_a_link_does_not_bring_a_session_to_another_folder(tmp_path: Path) -> None:
     folder, other = tmp_path / "app", tmp_path / "other"
     (folder / "packages").mkdir(parents=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from .model import Approval, Step
+from .model import Agent, Approval, Cancelled, Decided, Once, Person, Step
 
 MAX_LINES = 60
 NO_NEWLINE = "\\ no newline at the end"
@@ -108,6 +108,23 @@ def steps_of(
         elif step.why:
             lines[-1] += paint(f": {on_a_line(step.why)}", "dim")
     return lines
+
+
+def status_of(approval: Approval, names: Mapping[str, str] = MappingProxyType({})) -> str:
+    """How it stands; of one that has ended, also by whom, why, and what was remembered."""
+    match approval.ending:
+        case Decided(by=Agent(session), choice=choice):
+            by = f"the agent of {_session(session, names)}"
+        case Decided(by=Person(name), choice=choice):
+            by = name
+        case Cancelled(cause=cause, words=words):
+            return f"{approval.status}: {words or cause}"
+        case _:
+            return approval.status
+    said = f": {choice.message}" if choice.message else ""
+    remember = getattr(choice, "remember", Once())
+    rule = "" if isinstance(remember, Once) else f" (remembered: {remember.rule})"
+    return on_a_line(f"{approval.status} by {by}{rule}{said}")
 
 
 def _session(session: str, names: Mapping[str, str]) -> str:

@@ -82,19 +82,29 @@ class Delegation:
         verdict = self._judge(free, asks=False).judge(call)
         if isinstance(verdict, Allowed):
             return Granted(verdict.rule, free[0].key, is_limited=False)
-        reason = f"its policy lets it delegate nothing of the kind: {verdict.because}"
         if isinstance(verdict, Denied) or verdict.guard:
             return Refused(verdict.because)
+        over, none = "", f"its policy lets it delegate nothing of the kind: {verdict.because}"
         for entry in entries:
             if not entry.is_limited:
                 continue
             verdict = self._judge([entry, *free], asks=False).judge(call)
             if isinstance(verdict, Allowed):
                 if spent := _spent(entry, age, used):
-                    reason = spent
+                    over = spent
                     continue
                 return Granted(verdict.rule, entry.key, is_limited=True)
-        return Refused(reason)
+        return Refused(over or self._elsewhere(call, folder, free) or none)
+
+    def _elsewhere(self, call: Call, folder: str, free: Sequence[Delegable]) -> str:
+        """Where it may delegate this, if that is not where the session works."""
+        for entry in self._entries or ():
+            if self._is_there(entry, folder):
+                continue
+            if isinstance(self._judge([entry, *free], asks=False).judge(call), Allowed):
+                rules, paths = ", ".join(rule.text for rule in entry.rules), ", ".join(entry.paths)
+                return f"it may delegate {rules} only to sessions in {paths}, not in {folder}"
+        return ""
 
     # --- what those below do unasked
 

@@ -86,7 +86,7 @@ def list_them(
         here.give(found)
         return
     if not found:
-        here.note("nothing waits to be decided")
+        here.note("nothing was asked yet" if is_all else "nothing waits to be decided")
         return
     _show_list(here, found, names, has_status=is_all)
     here.hint("`bridle approvals show ID` shows all of it; then `bridle approve` or `bridle deny`")
@@ -155,7 +155,7 @@ def show(
         async with here.client(offline=True) as client:
             found = await client.approvals.get(approval)
             sessions = [await client.sessions.get(found.session)]
-            if found.steps and not is_json:
+            if not is_json:
                 sessions += await client.sessions.list()
             names = {one.id: told_name(one) for one in sessions}
             return found, await client.approvals.explain(found.id), names
@@ -166,7 +166,7 @@ def show(
         return
     from msgspec.structs import replace
 
-    from ...approvals.shown import coloured, show
+    from ...approvals.shown import coloured, show, status_of
     from ...approvals.shown import plain as uncoloured
 
     has_colours = here.console.is_terminal and not here.console.no_color
@@ -176,7 +176,7 @@ def show(
     here.say(f"why: {plain(why.text)}")
     for candidate in why.always:
         here.say(f"could be allowed for good with --session or --always: {plain(candidate.rule)}")
-    here.say(f"status: {found.status}")
+    here.say(f"status: {plain(status_of(found, names))}")
 
 
 # --- deciding

@@ -242,11 +242,12 @@ def rules(context: typer.Context, session: OfSession = None, is_json: Json = Fal
         here.give(found)
         return
     now = time.time()
-    rows = [
-        (one.id[:8], one.behavior, one.rule, one.folder or "everywhere", age(now - one.at))
-        for one in found
-    ]
+    rows = [(one.id[:8], one.behavior, one.rule, _where(one), age(now - one.at)) for one in found]
     show_table(here, ("id", "verdict", "rule", "where", "age"), rows)
+
+
+def _where(rule: RememberedRule) -> str:
+    return "this session" if rule.session else rule.folder or "everywhere"
 
 
 def forget(
