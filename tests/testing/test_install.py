@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -159,9 +160,9 @@ def test_the_cache_is_outside_of_the_repo_and_can_be_moved(
 
 def test_the_command_line_tells_what_it_has_and_what_is_wrong(npm: Path, tmp_path: Path) -> None:
     for versions, code, words in (
-        (["1.2.3"], 0, "Claude Code 1.2.3: "),
+        (["1.2.3"], 0, f"Claude Code 1.2.3: {shlex.join(install_cli('1.2.3', tmp_path).command)}"),
         (["latest"], 1, "'latest' is not a version"),
-        ([], 2, "usage: python -m bridle.testing.install VERSION"),
+        ([], 2, "usage: python -m bridle.testing.install VERSION…, such as 2.1.325\n"),
         (["--help"], 2, "usage: python -m bridle.testing.install VERSION"),
     ):
         done = subprocess.run(

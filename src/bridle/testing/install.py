@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -185,7 +186,7 @@ def _locked(path: Path) -> Iterator[None]:
 def main() -> int:
     """`python -m bridle.testing.install VERSION…`: have these versions in the cache."""
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
-        sys.stderr.write("usage: python -m bridle.testing.install VERSION…, such as 2.1.325\\n")
+        sys.stderr.write("usage: python -m bridle.testing.install VERSION…, such as 2.1.325\n")
         return 2
     for version in sys.argv[1:]:
         try:
@@ -193,7 +194,7 @@ def main() -> int:
         except CliUnavailable as error:
             sys.stderr.write(f"bridle: {error}\n")
             return 1
-        _say(f"Claude Code {cli.version}: {cli.command[0]}")
+        _say(f"Claude Code {cli.version}: {shlex.join(cli.command)}")
     return 0
 
 
