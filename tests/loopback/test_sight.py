@@ -8,7 +8,7 @@ import pytest
 
 from bridle.loopback import METHODS, loopback_of
 from bridle.supervisor import Supervisor
-from tests.supervisor.homes import ASKS, ME, WORKS, Home, asked, until
+from tests.supervisor.homes import ASKS, LIMIT, ME, WORKS, Home, asked, until
 
 from .parents import Parent, opened, parent_with
 
@@ -207,3 +207,20 @@ async def test_people_see_by_whom_a_session_was_made(home: Home) -> None:
         root = await parent_with(home, supervisor, *WORKS)
         child = supervisor.get(await root.child("child", prompt=None))
         assert root.id in child.by or child.by != ME.name
+
+
+async def test_what_was_to_be_deleted_and_is_anothers_now_stays(home: Home) -> None:
+    async with opened(home) as supervisor:
+        parent = await parent_with(home, supervisor, *WORKS, orphans="hand over")
+        child = await parent.child()
+        await until(supervisor, child, "running")
+        given = await parent.call("claudecode_delete", "key", session_id=child)
+        assert given["code"] == "not_possible"
+        await supervisor.stop(parent.id)
+        await supervisor.wait(child, lambda record: not record.lineage, LIMIT)
+        await supervisor.stop(child)
+        await supervisor.start(parent.id)
+        await until(supervisor, parent.id, "idle")
+        given = await parent.call("claudecode_delete", "key", session_id=child)
+        assert given["code"] == "not_found"
+        assert supervisor.get(child).id == child

@@ -42,12 +42,14 @@ async def stop(call: Call, arguments: Stop) -> Json:
 
 async def delete(call: Call, arguments: OneSession) -> Json:
     """Forget it, with all that was written down of it."""
-    name = call.id()
+    name = call.id("delete")
     intent = await call.means.intents.get(name)
     if intent is None:
         record = call.named(arguments)
         intent = Intent(session=record.id, at=time.time())
         await call.means.intents.begin(name, intent)
     with suppress(UnknownSession):  # the same call has deleted it before
-        await call.supervisor.delete(intent.session)
+        call.supervisor.get(intent.session)
+        # It may have been handed to somebody else since.
+        await call.supervisor.delete(call.below(intent.session).id)
     return {"type": "ok", "session_id": intent.session}

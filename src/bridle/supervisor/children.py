@@ -130,6 +130,8 @@ def child_policy(given: PolicyGiven | None, mode: str | None, widest: Preset) ->
 
 def _inside(what: str, given: str | os.PathLike[str], parent: SessionRecord) -> str:
     """The folder as it really is, so that what it is called later changes nothing."""
+    if "\0" in str(given):
+        raise InvalidLaunch(f"the {what} {str(given)!r} can't be a path")
     found = os.path.realpath(Path(parent.folder) / given)
     held = (parent.folder, *folders_of(parent))
     if not any(is_inside(found, os.path.realpath(folder)) for folder in held):
