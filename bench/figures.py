@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+#: On the disk that the repo is on: a temporary folder may be memory.
+DISK = Path(__file__).resolve().parents[1] / ".cache"
 
 
 def percentiles(times: list[float]) -> dict[str, float]:
@@ -31,3 +41,18 @@ def arguments(what: str, written: str) -> argparse.Namespace:
     if options.write and (options.only or options.scale != 1):
         parser.error("--write is for all rows at full scale")
     return options
+
+
+def measured_by(program: str, work: str, options: dict[str, Any]) -> dict[str, float]:
+    """What a process of its own finds: the program with `--run`, in a new folder."""
+    DISK.mkdir(exist_ok=True)
+    folder = tempfile.mkdtemp(dir=DISK, prefix="bench-")
+    here = [sys.executable, program, "--run", work, json.dumps([folder, options])]
+    try:
+        done = subprocess.run(here, capture_output=True, text=True, check=True)
+        found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        return found
+    except subprocess.CalledProcessError as error:
+        raise SystemExit(error.stderr) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -11,23 +11,18 @@ import json
 import os
 import platform
 import resource
-import shutil
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from figures import arguments, percentiles, rss_kb
+from figures import arguments, measured_by, percentiles, rss_kb
 from msgspec import Struct
 
 HERE = Path(__file__).resolve().parent
-#: On the disk that the repo is on: a temporary folder may be memory.
-DISK = HERE.parent / ".cache"
 
 
 class Row(Struct):
@@ -258,20 +253,6 @@ WORKS = {"latency": latency, "fleet": fleet, "recovery": recovery}
 # --- the table
 
 
-def measure(work: str, options: dict[str, Any]) -> dict[str, float]:
-    DISK.mkdir(exist_ok=True)
-    folder = tempfile.mkdtemp(dir=DISK, prefix="bench-")
-    here = [sys.executable, str(Path(__file__)), "--run", work, json.dumps([folder, options])]
-    try:
-        done = subprocess.run(here, capture_output=True, text=True, check=True)
-        found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-        return found
-    except subprocess.CalledProcessError as error:
-        raise SystemExit(error.stderr) from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def run(work: str, given: str) -> None:
     """In the process that is measured."""
     options = json.loads(given)
@@ -328,7 +309,7 @@ def main() -> None:
     values: dict[str, list[dict[str, float]]] = {work: [] for work in works}
     for _ in range(options.rounds):
         for work, given in works.items():
-            values[work].append(measure(work, given))
+            values[work].append(measured_by(__file__, work, given))
     found = [judged(row, [v[row.figure] for v in values[row.work]]) for row in wanted]
     text = table(found, options.rounds)
     print(text)
