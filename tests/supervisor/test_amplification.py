@@ -80,6 +80,7 @@ async def test_a_policy_that_is_changed_while_a_fork_is_made_is_not_missed(home:
 async def test_one_that_has_less_now_has_nothing_remembered_under_what_it_had(home: Home) -> None:
     async with home.open() as supervisor:
         made = await family(home, supervisor, Policy("autonomous"))
+        await begun(supervisor, made.members[0])
         await supervisor.set_policy(made.parent, MAY, by=ME)
         by, all_of_it = Agent(made.parent), Approve(remember=ForSession("Bash"))
         with pytest.raises(MayNotDecide, match="its own rights are others"):
@@ -176,3 +177,33 @@ async def test_a_name_that_misleads_people_is_not_for_an_agent_to_give(
         await told(supervisor, made)
         with pytest.raises(InvalidLaunch, match="name"):
             await supervisor.fork(made.id, by=Agent(above.id), name=name)
+
+
+# --- by being born, or started, while it ends
+
+
+async def test_one_that_is_to_stop_has_no_more_children(home: Home) -> None:
+    async with home.open() as supervisor:
+        above = await parent(home, supervisor)
+        supervisor._sessions.get(above.id).is_to_stop = True
+        with pytest.raises(NotPossible, match="it is to stop"):
+            await child(supervisor, above)
+        assert len(supervisor.list()) == 1
+
+
+async def test_one_that_ends_while_a_child_is_made_leaves_none_behind(home: Home) -> None:
+    async with home.open() as supervisor:
+        above = await parent(home, supervisor)
+        policies = supervisor._births._policies
+        keep = policies.keep
+
+        async def kept(*given: Any, **options: Any) -> str:
+            """All is checked by then, and nothing of it is stored."""
+            policies.keep = keep  # type: ignore[method-assign]
+            await supervisor.stop(above.id)
+            return await keep(*given, **options)
+
+        policies.keep = kept  # type: ignore[method-assign]
+        made = await child(supervisor, above, start=True)
+        await until(supervisor, made.id, "stopped")
+        assert not supervisor._guards.family.live_below(above.id)

@@ -349,7 +349,10 @@ class Births:
             told = stream.ChildCreated(session=created.id, name=created.name, at=created.at)
             above.write(stream.CHILD_CREATED, told)
         last = charge.pen.last_seq
-        return await self._sessions.wait(charge, lambda r: r.is_created and r.seq >= last)
+        record = await self._sessions.wait(charge, lambda r: r.is_created and r.seq >= last)
+        if above:
+            self._guards.born_below(above)
+        return record
 
 
 def strictest(charge: Charge, preset: Preset) -> Preset:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from ..errors import BridleError, words_of
+from ..errors import BridleError, NotPossible, words_of
 from ..views import stream
 from ..views.stream import Limits, PauseCause
 from .agent import MOST_WORDS
@@ -98,12 +98,19 @@ class Guards:
     def check_birth(self, parent: Charge | None, limits: Limits) -> None:
         above = parent.id if parent else None
         check_birth(above, self.family, self._lineage)
+        if parent and parent.is_to_stop:
+            raise NotPossible("start a child", parent.record.state, "it is to stop", parent.id)
         lineage = (*parent.record.lineage, parent.id) if parent else ()
         self.ledger.check_birth(lineage, limits, self._means.now())
 
     def check_start(self, charge: Charge) -> None:
         check_start(charge.id, self.family, self._lineage)
         self.ledger.check_start(charge.id, self._means.now())
+
+    def born_below(self, parent: Charge) -> None:
+        """It has one more child: if it has ended meanwhile, that was not known to be one."""
+        if not is_live(parent.record.state):
+            self._own(self._orphan(parent))
 
     def find_orphans(self) -> None:
         """Those whose parent ended just before an earlier supervisor did. Who was started again
