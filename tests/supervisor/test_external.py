@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from bridle.errors import BridleError, NotPossible
 from bridle.protocol.control import CanUseTool
 from bridle.protocol.permissions import Allow, Decision, Deny
 from bridle.supervisor import Limits, SessionRecord, Supervisor
+from bridle.supervisor.external import MOST_QUESTIONS
 from bridle.views.stream import External
 
 from .homes import LIMIT, ME, WORKS, Home, asked, settled, until
@@ -33,6 +35,10 @@ def call(tool: str = "Bash", called: str = "t1", **given: Any) -> CanUseTool:
 async def soon(answer: Awaitable[Decision]) -> Decision:
     async with asyncio.timeout(LIMIT):
         return await answer
+
+
+def has_asked(count: int, record: SessionRecord) -> bool:
+    return len(record.approvals) == count
 
 
 async def kinds(supervisor: Supervisor, session: str) -> list[str]:
@@ -277,6 +283,28 @@ async def test_when_its_time_is_up_all_that_it_asks_is_denied(home: Home) -> Non
         assert "paused: budget" in answer.message
         await supervisor.set_limits(record.id, Limits(), by="me")
         await until(supervisor, record.id, "idle")
+
+
+async def test_only_so_many_of_its_questions_wait_also_if_nobody_waits_for_them(home: Home) -> None:
+    async with home.open() as supervisor:
+        record, other = await made(home, supervisor), await made(home, supervisor)
+        for number in range(MOST_QUESTIONS):
+            answer = supervisor.outside.ask(record.id, call(called=f"t{number}"))
+            leaving = asyncio.ensure_future(answer)
+            await supervisor.wait(record.id, partial(has_asked, number + 1), LIMIT)
+            leaving.cancel()
+            await asyncio.wait([leaving])
+        with pytest.raises(NotPossible, match="questions wait already"):
+            await supervisor.outside.ask(record.id, call(called="more"))
+        # What is asked already may be asked again, and others ask as before.
+        again = asyncio.ensure_future(supervisor.outside.ask(record.id, call(called="t0")))
+        asking = asyncio.ensure_future(supervisor.outside.ask(other.id, call()))
+        approval = await asked(supervisor, other.id)
+        await supervisor.approvals.decide(approval.id, Approve(), by=ME)
+        assert isinstance(await soon(asking), Allow)
+        first = (await supervisor.approvals.list(status="pending", session=record.id))[0]
+        await supervisor.approvals.decide(first.id, Reject(), by=ME)
+        assert isinstance(await soon(again), Deny)
 
 
 async def test_only_one_whose_process_is_not_ours_is_asked_for_here(home: Home) -> None:

@@ -31,6 +31,8 @@ from .states import is_live
 
 #: How long who asks may be away before the question is withdrawn.
 PATIENCE = 30.0
+#: So many questions of one may wait at a time: people have to read them.
+MOST_QUESTIONS = 64
 
 
 class _Seat(Struct):
@@ -112,6 +114,9 @@ class Outside:
         key = session, called, digest_of("tool", tool, request.input)
         if key in self._questions:
             return self._questions[key]
+        if sum(asker == session for asker, _, _ in self._questions) >= MOST_QUESTIONS:
+            hint = f"{MOST_QUESTIONS} of its questions wait already"
+            raise NotPossible("ask", "awaiting approval", hint, session)
 
         def forget(question: _Question) -> None:
             if self._questions.get(key) is question:
