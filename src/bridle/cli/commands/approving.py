@@ -166,16 +166,18 @@ def show(
         return
     from msgspec.structs import replace
 
-    from ...approvals.shown import coloured, show, status_of
+    from ...approvals.shown import coloured, on_a_line, show, status_of
     from ...approvals.shown import plain as uncoloured
 
     has_colours = here.console.is_terminal and not here.console.no_color
     paint = coloured if has_colours else uncoloured
     asks = replace(found, session=names[found.session])
     sys.stdout.write(show(asks, paint, is_whole=True, names=names) + "\n\n")
-    here.say(f"why: {plain(why.text)}")
+    # There are pieces of what the agent wrote in it: none of them is a line of its own.
+    here.say(f"why: {on_a_line(why.text)}")
     for candidate in why.always:
-        here.say(f"could be allowed for good with --session or --always: {plain(candidate.rule)}")
+        rule = on_a_line(candidate.rule)
+        here.say(f"could be allowed for good with --session or --always: {rule}")
     here.say(f"status: {plain(status_of(found, names))}")
 
 
