@@ -90,8 +90,9 @@ def check_role(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRout
             401,
             "unauthorized",
             "This needs a token.",
-            "Send `Authorization: Bearer TOKEN`; the token is in the file `token` of Bridle's"
-            " home. For a browser, run `bridle url` and open what it prints.",
+            "Send `Authorization: Bearer TOKEN`; a person's is in the file `token` of Bridle's"
+            " home, and `bridle mcp token` makes one for an agent. For a browser, run `bridle url`"
+            " and open what it prints.",
         )
     if caller.role not in roles:
         raise forbidden(caller, roles)

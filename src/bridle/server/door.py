@@ -99,8 +99,8 @@ class Door:
             401,
             "unauthorized",
             "This token is not known here.",
-            "The person's is in the file `token` of Bridle's home; others are made with POST"
-            " /api/v1/tokens.",
+            "It was revoked, its session has ended, or it is of another home. `bridle mcp token`"
+            " makes one for an agent, `bridle token new` one for a program.",
             headers={"www-authenticate": "Bearer"},
         )
 

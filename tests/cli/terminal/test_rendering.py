@@ -228,6 +228,20 @@ def test_where_it_is_asked_by_keys_only_the_answer_is_told() -> None:
     assert plain(told.entries, look) == "● Edit  a\n  ✓ allowed by you\n"
 
 
+def test_agents_who_are_asked_and_decide_are_told_by_the_beginning_of_their_id() -> None:
+    told, agent = Told(), "a52bf4d1-cc4c-489a-b27f-2c0fa3153181"
+    told.calls("b1", "Bash", command="npm test")
+    told.asks("a1", "b1", input={"command": "npm test"})
+    told.event("approval.escalated", {"id": "a1", "steps": [{"to": agent, "why": "it is late"}]})
+    by = {"type": "agent", "session": agent}
+    ending = {"type": "decided", "at": told.now, "by": by, "choice": {"type": "approve"}}
+    told.event("approval.decided", {"id": "a1", "ending": ending})
+    told.gives("b1", "ok")
+    shown = plain(told.entries, Look(folder=FOLDER, is_asked_here=True, me="ann"))
+    assert "allowed by session a52bf4d1\n" in shown
+    assert "· now put to session a52bf4d1, it is late\n" in shown
+
+
 @pytest.mark.parametrize("is_asked_here", [True, False])
 def test_a_plan_is_shown_once_and_then_what_became_of_it(*, is_asked_here: bool) -> None:
     told = Told()

@@ -6,6 +6,7 @@ that others wrote passes `words` on its way into a block.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -181,7 +182,18 @@ def decided(decision: e.Decision, look: Look, named: str = "") -> list[Block]:
 def _by(who: str, look: Look) -> str:
     if not who or who == "nobody":  # the words say it
         return ""
-    return " by you" if who == look.me else f" by {on_one_line(who, 60)}"
+    if who == look.me:
+        return " by you"
+    return f" by {_session(who)}" if _ID.fullmatch(who) else f" by {on_one_line(who, 60)}"
+
+
+def _session(id_: str) -> str:
+    """An agent's, as it is listed."""
+    return f"session {id_[:8]}"
+
+
+#: Agents decide in the name of their session; people have other names.
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 _DECIDED: dict[str, tuple[Mark, str]] = {
@@ -247,6 +259,8 @@ def _status(entry: e.Status, look: Look) -> list[Block]:
         return []
     style = "yellow" if entry.topic in _LOUD or value in _LOUD_STATES else "dim"
     topic = "" if entry.topic in ("notice", "state") else f"{entry.topic}: "
+    if entry.topic == "approval":
+        topic, value = "now put to ", _session(value) if _ID.fullmatch(value) else value
     said = f"{topic}{value}{f', {words}' if words else ''}"
     return [_note("warn" if style == "yellow" else "note", said, style)]
 
