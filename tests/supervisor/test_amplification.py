@@ -207,3 +207,15 @@ async def test_one_that_ends_while_a_child_is_made_leaves_none_behind(home: Home
         made = await child(supervisor, above, start=True)
         await until(supervisor, made.id, "stopped")
         assert not supervisor._guards.family.live_below(above.id)
+
+
+@pytest.mark.parametrize("words", [["--mcp-config", "{}"], ["--mcp-config={}"]], ids=str)
+async def test_servers_that_can_not_be_looked_at_are_not_launched_beside_ours(
+    home: Home, words: list[str]
+) -> None:
+    async with home.open() as supervisor:
+        options: dict[str, Any] = {"extra_args": words, "prompt": None}
+        with pytest.raises(InvalidLaunch, match="as mcp_config"):
+            await home.start(supervisor, *TURN, loopback=True, **options)
+        made = await home.start(supervisor, *TURN, **options)
+        await until(supervisor, made.id, "idle")

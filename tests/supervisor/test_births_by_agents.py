@@ -485,7 +485,9 @@ async def test_a_birth_that_was_cut_short_is_tried_again_and_makes_one_child(hom
 # --- loopback for people's sessions
 
 
-@pytest.mark.parametrize("name", ["bridle", "bridle__x", "bridle..x", "bridle$_y"], ids=str)
+@pytest.mark.parametrize(
+    "name", ["bridle", "bridle__x", "bridle..x", "bridle$_y", "bridle_", "bridle."], ids=str
+)
 async def test_no_other_server_goes_by_our_name(home: Home, name: str) -> None:
     config = {"mcpServers": {"fine": {"command": "x"}, name: {"command": "y"}}}
     text = f'{{"mcpServers": {{"{name}": {{"command": "y"}}}}}}'
@@ -494,7 +496,7 @@ async def test_no_other_server_goes_by_our_name(home: Home, name: str) -> None:
         for given in (config, text, "servers.json", ["servers.json"], [text]):
             with pytest.raises(InvalidLaunch, match="that is Bridle's"):
                 await home.start(supervisor, *TURN, loopback=True, mcp_config=given, start=False)
-        others: list[Any] = [{"mcpServers": {"bridle2": {}}}, "gone.json", "{}", {"mcpServers": 3}]
+        others: list[Any] = [{"mcpServers": {"bridle_x": {}}}, "gone.json", "{}", {"mcpServers": 3}]
         for fine in others:
             made = await home.start(supervisor, *TURN, loopback=True, mcp_config=fine, start=False)
             assert made.spec["strict_mcp_config"] is True

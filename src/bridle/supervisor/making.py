@@ -71,12 +71,14 @@ def stored_spec(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_servers(spec: LaunchSpec) -> None:
     """That no MCP server of somebody else goes by the name of ours, by which agents run others."""
+    if any(word.partition("=")[0] == "--mcp-config" for word in spec.extra_args):
+        raise InvalidLaunch("with loopback give MCP servers as mcp_config, not in extra_args")
     given = spec.mcp_config
     configs = [given] if isinstance(given, str | Mapping) else given or ()
     for config in configs:
         for name in _server_names(config, spec.cwd or "."):
             told = re.sub(r"[^A-Za-z0-9_-]", "_", name)  # as the CLI writes it into names of tools
-            if told == SERVER or told.startswith(f"{SERVER}__"):
+            if f"{told}__".startswith(f"{SERVER}__"):  # as its tools would: also `bridle_`
                 raise InvalidLaunch(f"an MCP server can't be named {name!r} here: that is Bridle's")
 
 
