@@ -166,19 +166,25 @@ def show(
         return
     from msgspec.structs import replace
 
-    from ...approvals.shown import coloured, on_a_line, show, status_of
+    from ...approvals.shown import coloured, show
     from ...approvals.shown import plain as uncoloured
 
     has_colours = here.console.is_terminal and not here.console.no_color
     paint = coloured if has_colours else uncoloured
     asks = replace(found, session=names[found.session])
     sys.stdout.write(show(asks, paint, is_whole=True, names=names) + "\n\n")
-    # There are pieces of what the agent wrote in it: none of them is a line of its own.
-    here.say(f"why: {on_a_line(why.text)}")
-    for candidate in why.always:
-        rule = on_a_line(candidate.rule)
-        here.say(f"could be allowed for good with --session or --always: {rule}")
-    here.say(f"status: {plain(status_of(found, names))}")
+    _explain(here, found, why, names)
+
+
+def _explain(here: Context, found: Approval, why: Explanation, names: dict[str, str]) -> None:
+    """Pieces of what the agent wrote are in it, none of which is a line of its own."""
+    from ...approvals.shown import on_a_line, status_of
+
+    lines = [f"why: {why.text}"]
+    start = "could be allowed for good with --session or --always"
+    lines += [f"{start}: {candidate.rule}" for candidate in why.always]
+    for line in (*lines, f"status: {status_of(found, names)}"):
+        here.say(on_a_line(line))
 
 
 # --- deciding
