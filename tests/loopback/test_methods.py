@@ -336,7 +336,7 @@ async def test_what_a_parent_may_not_grant_is_never_put_to_it(home: Home) -> Non
         child = await parent.child()
         await supervisor.wait(child, lambda record: bool(record.approvals), LIMIT)
         seen = await parent.poll(child, until="approval", wait_ms=50)
-        assert seen["waiting_for_person"]
+        assert seen["waiting_for_others"]
         assert seen["pending_approvals"] == []
 
 
@@ -350,7 +350,7 @@ async def test_what_is_passed_on_goes_to_people_with_the_words(home: Home) -> No
         assert (found.steps[-1].why, found.steps[-1].by) == ("unsure", parent.id)
         seen = await parent.poll(approval["session_id"], until="approval", wait_ms=50)
         assert [one["is_yours_now"] for one in seen["pending_approvals"]] == [False]
-        assert seen["waiting_for_person"]
+        assert seen["waiting_for_others"]
         await supervisor.approvals.decide(approval["id"], Approve(), by=ME)
         after = await parent.poll(approval["session_id"], until="turn_end")
         assert after["status"] == "complete"
@@ -395,7 +395,7 @@ async def test_human_only_goes_past_the_parent(home: Home) -> None:
         child = await parent.child()
         await supervisor.wait(child, lambda record: bool(record.approvals), LIMIT)
         seen = await parent.poll(child, until="approval", wait_ms=50)
-        assert (seen["pending_approvals"], seen["waiting_for_person"]) == ([], True)
+        assert (seen["pending_approvals"], seen["waiting_for_others"]) == ([], True)
 
 
 # --- looking

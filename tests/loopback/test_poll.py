@@ -172,11 +172,11 @@ async def test_what_only_a_person_may_decide_ends_no_wait(home: Home) -> None:
         approval = await asked(supervisor, child)
         given = await parent.poll(child, until="approval", wait_ms=100)
         assert given["pending_approvals"] == []
-        assert given["waiting_for_person"]
+        assert given["waiting_for_others"]
         assert given["status"] == "awaiting_permission"
         pending = await parent.ok("loopback_pending")
         assert pending["pending_approvals"] == []
-        assert pending["waiting_for_person"] == [child]
+        assert pending["sessions_waiting_for_others"] == [child]
         code = await parent.refused("loopback_respond", approval_id=approval.id, approve=True)
         assert code == "not_found"
 

@@ -123,7 +123,7 @@ def about(record: SessionRecord, place: Place | None = None) -> Json:
         "claude_session_id": record.claude_session_id,
         "created_at": record.created_at,
         "loopback_enabled": record.asks_above,
-        "pending_approvals": len(record.approvals),
+        "pending_count": len(record.approvals),
         "turns": record.turns,
         "cost_usd": round(record.cost_usd, 6),
     }

@@ -177,7 +177,7 @@ def _one(reader: _Reader, seen: _Seen, page: Page) -> Json:
         "events": [_event(number, one) for number, one in enumerate(page.found, page.start)],
         "pending_approvals": seen.asked.shown,
         "more_pending": seen.asked.left_out,
-        "waiting_for_person": seen.asked.waits_for_others,
+        "waiting_for_others": seen.asked.waits_for_others,
         "read_position": page.end if position is None else max(position, page.end),
         "total_events": total,
         "has_more": page.end < total,

@@ -84,7 +84,7 @@ _ALL = (
         "Waits while nothing has happened, so never poll in a tight loop. Goes on from where you "
         "were. What to do then: while pending_approvals has one with is_yours_now, decide it with "
         "loopback_respond, or the agent stands still. With has_more, poll again at once. While "
-        "`status` is running or awaiting_permission, poll again (with waiting_for_person, somebody "
+        "`status` is running or awaiting_permission, poll again (with waiting_for_others, somebody "
         "else decides: you can only wait). When it is complete, claudecode_result has the agent's "
         "last words; after failed, cancelled or lost you may tell it to go on. idle: it was told "
         "nothing yet.",
@@ -103,7 +103,7 @@ _ALL = (
     Method(
         "loopback_pending",
         "See what agents below you wait for you to decide, with the input of each. "
-        "waiting_for_person are sessions that wait for somebody else.",
+        "sessions_waiting_for_others are sessions that wait for somebody else.",
         a.Pending,
         approvals.pending,
         read_only=True,

@@ -63,11 +63,18 @@ def test_every_code_is_told_with_its_status() -> None:
 
 def _codes() -> set[tuple[str, int]]:
     found = {(code, status) for status, (code, _) in answers._BY_STATUS.items()}
-    for file in (ROOT / "src" / "bridle" / "server").rglob("*.py"):
+    source = ROOT / "src" / "bridle"
+    for file in (*(source / "server").rglob("*.py"), *(source / "loopback/http").glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Call) and _name(node) in ("Problem", "Trouble"):
-                match node.args[:2]:
-                    case [ast.Constant(value=int(status)), ast.Constant(value=str(code))]:
+            if isinstance(node, ast.Call) and _name(node) in ("Problem", "Trouble", "refuse"):
+                match node.args:
+                    case [
+                        *_,
+                        ast.Constant(value=int(status)),
+                        ast.Constant(value=str(code)),
+                        _,
+                        _,
+                    ] | [ast.Constant(value=int(status)), ast.Constant(value=str(code)), *_]:
                         found.add((code, status))
     return found
 
