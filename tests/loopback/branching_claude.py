@@ -45,7 +45,11 @@ class BranchingClaude(fake_claude.FakeClaude):  # type: ignore[misc]
     def do_family(self, names: list[str]) -> None:
         where = self.session_id = os.urandom(8).hex()
         names = [f"{name}-{where}" for name in names]
-        ids = [self.tool("claudecode_create", name=name, policy="ask")["id"] for name in names]
+        here = os.getcwd()  # noqa: PTH109
+        ids = [
+            self.tool("claudecode_create", name=name, working_dir=here, policy="ask")["id"]
+            for name in names
+        ]
         for session in ids:
             self.tool("claudecode_chat_async", session_id=session, prompt="work")
         left, seen = set(ids), dict.fromkeys(ids, 0)

@@ -124,6 +124,14 @@ async def test_what_is_wider_than_the_parent_is_refused(home: Home, wider: Json)
         assert len(supervisor.list()) == 1
 
 
+async def test_a_limit_that_is_beyond_all_counting_is_a_mistake(home: Home) -> None:
+    async with opened(home) as supervisor:
+        parent = await parent_with(home, supervisor, *TURN)
+        for limits in ({"cost_usd": 1e308}, {"tokens": 10**30}, {"turns": 0}):
+            given = await parent.call("claudecode_create", None, name="a", limits=limits)
+            assert given["code"] == "invalid_arguments", limits
+
+
 async def test_limits_on_how_many_are_told_in_words(home: Home) -> None:
     async with opened(home) as supervisor:
         parent = await parent_with(home, supervisor, *WORKS, limits=None)

@@ -164,7 +164,18 @@ async def test_a_server_that_takes_our_name_after_a_start_is_not_launched(home: 
 
 @pytest.mark.parametrize(
     "name",
-    ["a\x1b[2Jb", "a\nb", "a\u202eb", "a\u200bb", "a/b", ".", "..", " a", "deadbeef", "12ab-34"],
+    [
+        "a\x1b[2Jb",
+        "a\nb",
+        "a\u202eb",
+        "a\u200bb",
+        "a/b",
+        ".",
+        "..",
+        " a",
+        "deadbeef",
+        "12ab34cd-56",
+    ],
 )
 async def test_a_name_that_misleads_people_is_not_for_an_agent_to_give(
     home: Home, name: str

@@ -115,7 +115,9 @@ async def pending(call: Call, arguments: Pending) -> Json:
         "type": "ok",
         "pending_approvals": shown,
         "more_pending": sum(one.left_out for _, one in asked) + len(found) - len(shown),
-        "sessions_waiting_for_others": [session for session, one in asked if one.waits_for_others][:100],
+        "sessions_waiting_for_others": [session for session, one in asked if one.waits_for_others][
+            :100
+        ],
         "notice": NOTICE,
     }
 

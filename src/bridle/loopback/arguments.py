@@ -18,6 +18,8 @@ MOST_SESSIONS = 32
 MOST_EVENTS = 1_000
 MOST_WAIT_MS = 600_000
 MOST_PROMPT = 1_000_000
+#: Of any limit: what is more is a mistake.
+MOST = 1_000_000_000
 
 OnBusy: TypeAlias = Literal["error", "queue", "interrupt"]
 Until: TypeAlias = Literal["any", "approval", "turn_end"]
@@ -54,12 +56,16 @@ class LimitsGiven(_Arguments, frozen=True, kw_only=True):
     """What the new session and all below it may use. What is left out is not limited by itself,
     but everything counts against your own limits too."""
 
-    turns: Annotated[int, Meta(ge=1, description="How many prompts.")] | None = None
-    cost_usd: Annotated[float, Meta(gt=0, description="How many dollars.")] | None = None
-    seconds: Annotated[float, Meta(gt=0, description="How many seconds of work.")] | None = None
-    tokens: Annotated[int, Meta(ge=1, description="How many tokens.")] | None = None
+    turns: Annotated[int, Meta(ge=1, le=MOST, description="How many prompts.")] | None = None
+    cost_usd: Annotated[float, Meta(gt=0, le=MOST, description="How many dollars.")] | None = None
+    seconds: (
+        Annotated[float, Meta(gt=0, le=MOST, description="How many seconds of work.")] | None
+    ) = None
+    tokens: Annotated[int, Meta(ge=1, le=MOST, description="How many tokens.")] | None = None
     concurrency: (
-        Annotated[int, Meta(ge=0, description="How many sessions below it may live at a time.")]
+        Annotated[
+            int, Meta(ge=0, le=MOST, description="How many sessions below it may live at a time.")
+        ]
         | None
     ) = None
 

@@ -42,7 +42,7 @@ CLOSED: Mapping[str, Any] = {"setting_sources": [], "strict_mcp_config": True}
 #: What the policy decides in place of the CLI.
 _OF_POLICY = ("allowed_tools",)
 #: Where nobody has such a name, people mean a session whose id begins so.
-_LIKE_AN_ID = re.compile(r"[0-9a-fA-F-]{4,}")
+_LIKE_AN_ID = re.compile(r"[0-9a-f]{4,8}|[0-9a-f]{8}-[0-9a-f-]*", re.IGNORECASE)
 #: What these modes let pass is for the policy to let pass.
 _WIDE_MODES: dict[str, Preset] = {
     "acceptEdits": "edits",
