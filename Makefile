@@ -7,6 +7,8 @@ CLI_VERSIONS = $(shell $(BIN)/python -c 'from bridle.protocol.capabilities impor
 
 PROPERTIES := tests/protocol/test_properties.py
 SHELLS := tests/policy/shell/test_differential.py
+# Only these count for the coverage of bridle.protocol: to measure it makes all others slow.
+WIRE := tests/protocol tests/testing tests/wires
 KILLING := tests/supervisor/test_kill.py
 # Whole servers and commands, which mostly wait for each other.
 SERVED := tests/server tests/cli tests/loopback
@@ -39,9 +41,11 @@ up: $(READY) ## the server: for your Claude Code if there is one, else with agen
 	  else echo "no claude on the PATH: here is the demo"; exec $(BIN)/bridle demo; fi
 
 test: $(VENV)/.node ## unit, property and end-to-end tests (budget: 20 minutes on CI)
-	@echo "Running the tests (bridle.protocol must keep 100% branch coverage)…"
-	@$(BIN)/pytest tests --ignore=tests/conformance --ignore=$(PROPERTIES) --ignore=$(SHELLS) \
-	  --ignore=$(KILLING) $(SERVED:%=--ignore=%) -n 3 -q --cov --cov-fail-under=100
+	@echo "Running the tests of the wire (bridle.protocol must keep 100% branch coverage)…"
+	@$(BIN)/pytest $(WIRE) --ignore=$(PROPERTIES) -n 3 -q --cov --cov-fail-under=100
+	@echo "Running the others…"
+	@$(BIN)/pytest tests --ignore=tests/conformance $(WIRE:%=--ignore=%) --ignore=$(SHELLS) \
+	  --ignore=$(KILLING) $(SERVED:%=--ignore=%) -n 3 -q
 	@echo "Killing a supervisor of eight agents ($(if $(CI),300,30) times); beside it the property tests"
 	@echo "($(if $(CI),10 000,200) examples each), random scripts in real shells ($(if $(CI),20 000,2 000) in bash),"
 	@echo "and the server and the command…"

@@ -351,6 +351,8 @@ def test_after_the_end_nothing_can_be_done_any_more(intent: str) -> None:
     connection = connect()
     request_id, _ = connection.request(Interrupt())
     asked(connection, can_use_tool())
+    assert not connection.is_ended
     connection.receive_eof()
+    assert connection.is_ended
     with pytest.raises(ConnectionEnded, match="after the end"):
         each_intent(connection, request_id)[intent]()
