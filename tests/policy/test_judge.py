@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 
 from bridle.policy import PRESETS, Allowed, Asked, Call, Denied, Ground, Policy, suggest
 from tests.conftest import ON_CI
-from tests.timing import quickest
 
 from .grounds import GROUND, JUDGES, POLICIES, bash, real_ground, told
 
@@ -506,7 +506,9 @@ def test_any_text_behind_an_allowed_command_must_be_allowed_by_itself(
 def test_no_command_takes_long_to_judge(command: str) -> None:
     ground = Ground(folder="/tmp", home="/root", resolve=os.path.realpath)
     judge = POLICIES["list"].on(ground)
-    assert quickest(lambda: judge.judge(bash(command)), 2) < 2
+    start = process_time()  # not the time in which others had the machine
+    judge.judge(bash(command))
+    assert process_time() - start < 2
 
 
 @pytest.mark.parametrize("tool", ["Monitor", "PowerShell", "SomethingNew"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -15,7 +16,6 @@ from bridle.protocol.events import Counters, RequestWithdrawn
 from bridle.protocol.hooks import PermissionRequest, PreToolUse
 from bridle.protocol.messages import Result
 from bridle.protocol.repair import repair
-from tests.timing import quickest
 
 from .lines import (
     answer_in,
@@ -182,5 +182,6 @@ def test_halves_of_characters_are_replaced_and_escaped_backslashes_are_not(
 
 def test_one_half_character_in_a_long_line_of_escapes_does_not_stall() -> None:
     long = b"\\n" * 5_000_000 + b"\\ud800"
+    start = time.process_time()
     assert repair(long).endswith(b"\\ufffd")
-    assert quickest(lambda: repair(long), 1.0) < 1.0
+    assert time.process_time() - start < 1.0

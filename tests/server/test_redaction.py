@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridle.server.redaction import BEYOND, WINDOW, Redactor
-from tests.timing import quickest
 
 ENVIRON = {
     "MY_API_KEY": "correct-horse-battery",
@@ -294,8 +294,9 @@ async def test_others_go_on_while_a_large_text_is_searched() -> None:
 
 def test_many_keys_with_secrets_take_no_longer() -> None:
     encoded = json.dumps({f"sk-ant-{number:020}": "x" * 50 for number in range(20_000)}).encode()
+    start = time.process_time()
     assert len(json.loads(REDACTOR.bytes(encoded))) == 20_000
-    assert quickest(lambda: REDACTOR.bytes(encoded), 2.0) < 2.0
+    assert time.process_time() - start < 2.0
 
 
 #: Beginnings of secrets, and halves of them, each after the other.
@@ -339,7 +340,13 @@ AT_ONCE = 0.03
 
 
 def seconds_for(encoded: bytes) -> float:
-    return quickest(lambda: REDACTOR.bytes(encoded), 0)
+    """Of the processor, the best of three: others are at work too."""
+    took: list[float] = []
+    while len(took) < 3:
+        start = time.process_time()
+        REDACTOR.bytes(encoded)
+        took.append(time.process_time() - start)
+    return min(took)
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_DOCUMENT)

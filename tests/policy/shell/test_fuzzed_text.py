@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from bridle.policy.shell.programs import read_commands
 from bridle.policy.shell.reader import MAX_TEXT
-from tests.timing import TRIES
 
 from .scripts import mutated, script
 
@@ -54,16 +53,7 @@ class _TooSlow(Exception):
 
 
 def _read_soon(text: str) -> None:
-    """Fail after some seconds of work, each time, and without a traceback of 40,000 words."""
-    failures = []
-    for _ in range(TRIES):
-        if not (failure := _failure_of(text)):
-            return
-        failures.append(failure)
-    pytest.fail(", ".join(failures), pytrace=False)
-
-
-def _failure_of(text: str) -> str:
+    """Fail after some seconds of work, and without a traceback of 40,000 words."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise _TooSlow
@@ -78,7 +68,8 @@ def _failure_of(text: str) -> str:
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
-    return failure
+    if failure:
+        pytest.fail(failure, pytrace=False)
 
 
 @pytest.mark.parametrize("name", HEAVY)
