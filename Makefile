@@ -1,24 +1,33 @@
-# Each target sets up what it needs and says so. PYTHON may name another interpreter (3.11+).
-PYTHON ?= python3
+# Each target sets up what it needs and says so. PYTHON may name another interpreter (3.11+), which
+# gets a .venv of its own: `make test PYTHON=python3.13` uses .venv-3.13.
+ifdef PYTHON
+VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+else
+PYTHON := python3
 VENV := .venv
+endif
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CLI_VERSIONS = $(shell $(BIN)/python -c 'from bridle.protocol.capabilities import TESTED_VERSIONS; print(*TESTED_VERSIONS)')
 
-PROPERTIES := tests/protocol/test_properties.py
-SHELLS := tests/policy/shell/test_differential.py
-# Only these count for the coverage of bridle.protocol: to measure it makes all others slow.
+# Only these count for the coverage of bridle.protocol: measuring makes all others slow.
 WIRE := tests/protocol tests/testing tests/wires
-KILLING := tests/supervisor/test_kill.py
-# Whole servers and commands, which mostly wait for each other.
-SERVED := tests/server tests/cli tests/loopback
-# Six CLIs that wait for five minutes, and nothing else.
+# Eight agents whose supervisor is killed again and again, and six CLIs that wait for five minutes:
+# they mostly wait, and run beside the rest.
+KILLS := tests/supervisor/test_kill.py
 PATIENCE := tests/conformance/test_patience.py
+# More workers than cores: most tests wait for a process.
+PYTEST := $(BIN)/pytest -q --dist worksteal
+QUICK := -m 'not slow'
+DEEP := -m 'slow or deeper or hypothesis'
 
-.PHONY: up test check conformance soak bench record clean help
+# Without compiled files every process that a test starts compiles all of Bridle again.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: up test test-all check conformance clis soak bench record clean help
 
 help: ## what there is
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -40,44 +49,43 @@ up: $(READY) ## the server: for your Claude Code if there is one, else with agen
 	@if [ -n "$$BRIDLE_CLAUDE" ] || command -v claude >/dev/null; then exec $(BIN)/bridle up; \
 	  else echo "no claude on the PATH: here is the demo"; exec $(BIN)/bridle demo; fi
 
-test: $(VENV)/.node ## unit, property and end-to-end tests (budget: 20 minutes on CI)
-	@echo "Running the tests of the wire (bridle.protocol must keep 100% branch coverage)…"
-	@$(BIN)/pytest $(WIRE) --ignore=$(PROPERTIES) -n 3 -q --cov --cov-fail-under=100
-	@echo "Running the others…"
-	@$(BIN)/pytest tests --ignore=tests/conformance $(WIRE:%=--ignore=%) --ignore=$(SHELLS) \
-	  --ignore=$(KILLING) $(SERVED:%=--ignore=%) -n 3 -q
-	@echo "Killing a supervisor of eight agents ($(if $(CI),300,30) times); beside it the property tests"
-	@echo "($(if $(CI),10 000,200) examples each), random scripts in real shells ($(if $(CI),20 000,2 000) in bash),"
-	@echo "and the server and the command…"
-	@$(BIN)/pytest $(KILLING) -q --timeout 900 & killing=$$!; \
-	  $(BIN)/pytest $(PROPERTIES) -n 2 -q && $(BIN)/pytest $(SHELLS) -n 2 -q && \
-	  $(BIN)/pytest $(SERVED) -n 3 -q; others=$$?; \
-	  wait $$killing && exit $$others
-	@echo "Holding the decoder against json.loads…"
-	@$(BIN)/python bench/decode.py --messages 10000 --rounds 3
+test: $(VENV)/.node ## what to run before every commit (3 minutes)
+	@$(PYTEST) tests --ignore=tests/conformance $(QUICK) -n 4
 
-check: $(READY) ## format, lint, types (budget: 3 minutes)
-	@echo "Checking format and lint (ruff), then types (mypy --strict)…"
+check: $(READY) ## format, lint, types, layers (1 minute)
+	@echo "Checking format and lint (ruff), types (mypy --strict), and layers…"
 	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ." >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
+	@$(BIN)/pytest -q tests/test_architecture.py
 
-conformance: $(VENV)/.node ## real CLIs of three versions, and docs/conformance.md (budget: 10 minutes)
+test-all: check test clis ## all that CI runs: slow tests, many examples, kills, real CLIs (20 minutes)
+	@rm -rf .cache/conformance
+	@echo "Running the slow tests and real CLIs; beside them, 300 kills and waits of five minutes…"
+	@export LEVEL=all; $(PYTEST) $(PATIENCE) -n 6 & patience=$$!; $(PYTEST) $(KILLS) & kills=$$!; \
+	  $(PYTEST) tests --ignore=$(PATIENCE) --ignore=$(KILLS) $(DEEP) -n 4; rest=$$?; \
+	  wait $$kills; kills=$$?; wait $$patience && exit $$((rest + kills))
+	@$(BIN)/python -m tests.conformance.report $(if $(CI),--check)
+	@echo "Measuring the coverage of bridle.protocol, which must stay at 100% of its branches…"
+	@$(PYTEST) $(WIRE) -n 2 --cov --cov-fail-under=100
+	@echo "Comparing the decoder with json.loads…"
+	@$(BIN)/python bench/decode.py --messages 10000 --rounds 3
+
+conformance: clis ## real CLIs of three versions alone, and docs/conformance.md (7 minutes)
+	@rm -rf .cache/conformance
+	@$(PYTEST) tests/conformance -n 4
+	@$(BIN)/python -m tests.conformance.report
+
+clis: $(VENV)/.node
 	@echo "Installing the CLIs that are not in the cache yet…"
 	@$(BIN)/python -m bridle.testing.install $(CLI_VERSIONS)
-	@rm -rf .cache/conformance
-	@echo "Driving them through every scenario; beside it, waiting for more than 300 seconds…"
-	@$(BIN)/pytest $(PATIENCE) -n 6 -q & patience=$$!; \
-	  $(BIN)/pytest tests/conformance --ignore=$(PATIENCE) -n 2 -q; others=$$?; \
-	  wait $$patience && exit $$others
-	@$(BIN)/python -m tests.conformance.report $(if $(CI),--check)
 
 record: $(VENV)/.node ## new fixtures for tests/wires from real CLIs
 	@$(BIN)/python -m tests.wires.record
 
-soak: $(READY) ## kill the supervisor 1,000 times while eight agents work
-	@echo "Killing a supervisor 1,000 times, for some minutes…"
-	@KILLS=1000 $(BIN)/pytest $(KILLING) -q --timeout 1800
+soak: $(VENV)/.node ## the same for hours: 1,000 kills, a million scripts in bash, 100,000 examples
+	@LEVEL=soak $(PYTEST) $(KILLS) --timeout 7200
+	@LEVEL=soak $(PYTEST) tests --ignore=tests/conformance --ignore=$(KILLS) $(DEEP) -n 2 --timeout 7200
 
 # A venv of its own: the official SDK is there only to be compared with.
 $(VENV)-bench/.ready: pyproject.toml
@@ -103,4 +111,4 @@ bench: $(READY) $(VENV)-bench/.ready ## judging; the journal; many agents; strea
 	@$(VENV)-bench/bin/python bench/compare.py --write
 
 clean: ## remove what make has made (not the cache of CLIs)
-	rm -rf $(VENV) $(VENV)-bench .cache .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* .cache .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

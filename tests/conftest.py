@@ -1,21 +1,23 @@
-"""How hard the tests try: many examples and no skips on CI, few examples while developing."""
+"""What holds for all tests: as many examples as their level says, and no skips on CI."""
 
 from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
 
+from tests.levels import tries
+
 ON_CI = bool(os.environ.get("CI"))
 #: The recordings beside the repo are not a part of it: these tests alone may be skipped on CI.
 MAY_SKIP = "test_transcripts.py"
 
-settings.register_profile("ci", max_examples=10_000, deadline=None)
-settings.register_profile("dev", max_examples=200, deadline=None)
-settings.load_profile("ci" if ON_CI else "dev")
+settings.register_profile("bridle", max_examples=tries(100, 10_000, 100_000), deadline=None)
+settings.load_profile("bridle")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -29,7 +31,18 @@ def pytest_runtest_makereport(
     return report
 
 
+def pytest_configure() -> None:
+    """A shell has what it runs in the background ignore these, and so would all that we start."""
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_collection_finish() -> None:
-    """Thousands of tests are held until the end: the collector need not look at them each time."""
+    """Thousands of tests are held until the end: the collector need not look at them each time,
+    nor after every 700 objects."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000)

@@ -160,6 +160,7 @@ async def test_a_kill_between_the_event_and_its_record_is_mended(tmp_path: Path)
                 assert (rule.id, rule.rule) == (approval_id, "Bash(make test)")
 
 
+@pytest.mark.slow
 async def test_killed_at_any_moment_nothing_is_lost_doubled_or_stuck(tmp_path: Path) -> None:
     luck = random.Random()
     known: dict[str, str] = {}

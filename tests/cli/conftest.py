@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from . import forks
 from .shells import Shell
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked() -> Iterator[None]:
+    yield
+    forks.close()
 
 
 @pytest.fixture

@@ -23,6 +23,8 @@ import httpx
 from bridle.testing import FakeCli
 from tests.process.children import MARK, marked
 
+from . import forks
+
 COMMAND = (sys.executable, "-m", "bridle.cli")
 LIMIT = 60.0
 
@@ -56,7 +58,7 @@ class Shell:
         self.mark = mark
         self.python = sys.executable
         self._made = 0
-        self._server: subprocess.Popen[str] | None = None
+        self._server: forks.Command | None = None
         for made in (self.work, folder / "user"):
             made.mkdir()
         self.env = {
@@ -77,16 +79,8 @@ class Shell:
     def done(
         self, *words: str, stdin: str = "", env: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*COMMAND, *words],
-            cwd=self.work,
-            env=self.env | (env or {}),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-            check=False,
-        )
+        env = self.env | (env or {})
+        return forks.run(words, cwd=self.work, env=env, stdin=stdin, limit=LIMIT)
 
     def run(self, *words: str, code: int = 0, stdin: str = "") -> str:
         """What it printed; on stderr, if it was to fail."""
@@ -147,29 +141,24 @@ class Shell:
 
     def up_with(self, *words: str) -> Any:
         """The same by another command."""
+        told, told_end = os.pipe()
         # What it says at the end goes where what the test says goes.
-        self._server = self.start(*words, stdout=-1)
-        assert self._server.stdout
-        line = read_line(self._server.stdout.fileno())
+        self._server = forks.Command(words, (0, told_end, 2), self.work, self.env)
+        os.close(told_end)
+        line = read_line(told)
+        self._stdout = told
         assert line, "the server has ended"
         return json.loads(line)
 
     def kill_server(self) -> None:
-        assert self._server
-        self._server.kill()
-        self._forget_server()
+        self.end_server(signal.SIGKILL)
 
     def end_server(self, by: signal.Signals = signal.SIGINT) -> int:
         """Ctrl-C, or another signal; the exit code."""
         assert self._server
         self._server.send_signal(by)
-        return self._forget_server()
-
-    def _forget_server(self) -> int:
-        assert self._server
-        assert self._server.stdout
         code = self._server.wait(LIMIT)
-        self._server.stdout.close()
+        os.close(self._stdout)
         self._server = None
         return code
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from .shells import INIT, PROMPT, Shell, asks, call
 
 QUESTIONS = [
@@ -101,6 +103,7 @@ def test_a_rule_that_is_none_decides_nothing(shell: Shell) -> None:
     assert shell.json("approvals")[0]["status"] == "pending"
 
 
+@pytest.mark.slow
 def test_a_question_is_answered_and_a_plan_goes_on_in_a_mode(shell: Shell) -> None:
     fake = shell.claude(PROMPT, INIT, *call("AskUserQuestion", {"questions": QUESTIONS}),
                         *call("ExitPlanMode", {"plan": "Do it."}, "t2"),

@@ -52,6 +52,7 @@ def test_what_is_approved_is_done_and_what_is_denied_is_not(demo: Shell) -> None
     assert "I will do without it." in logs
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_done_is_told_again(demo: Shell) -> None:
     first = waiting(demo, "Bash")["Bash"]
     demo.run("deny", first["id"])
@@ -81,6 +82,7 @@ def test_without_a_home_all_of_it_goes_at_the_end(shell: Shell, tmp_path: Path) 
     assert marked(shell.mark) == []
 
 
+@pytest.mark.slow
 def test_it_says_what_to_type(shell: Shell) -> None:
     demo = shell.start("--home", str(shell.home), "demo", stdout=-1)
     assert demo.stdout

@@ -27,6 +27,7 @@ def test_an_agent_with_loopback_has_the_tools_and_others_have_not(
     assert ("claudecode_create" in json.dumps(fake.answer_to("tools"))) == has_them
 
 
+@pytest.mark.slow
 def test_children_stand_below_their_parents_in_a_tree(shell: Shell) -> None:
     shell.claude(*TURN, PROMPT)
     shell.up()

@@ -76,6 +76,7 @@ def free_port() -> str:
         return str(probe.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_it_can_be_tried_without_an_account(shell: Shell) -> None:
     tools(shell)
     server, client = (block.replace("/tmp/try", str(shell.home)) for block in BLOCKS[:2])
@@ -93,6 +94,7 @@ def test_it_can_be_tried_without_an_account(shell: Shell) -> None:
     assert any(line.startswith("└ child") for line in lines)
 
 
+@pytest.mark.slow
 def test_the_lines_for_a_parent_and_for_clients_can_be_typed(shell: Shell) -> None:
     """All but `claude` itself, and what needs a terminal."""
     tools(shell)

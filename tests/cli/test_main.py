@@ -306,6 +306,7 @@ def on_a_terminal(env: dict[str, str], *words: str) -> str:
     return seen.decode()
 
 
+@pytest.mark.slow
 def test_there_are_colours_on_a_terminal_alone_and_not_with_no_color(env: dict[str, str]) -> None:
     escape = "\x1b["
     terminal = {**env, "TERM": "xterm-256color"}
@@ -343,6 +344,7 @@ def test_a_command_loads_no_more_than_it_needs(
     assert set(json.loads(done.stdout.splitlines()[-1])) & heavy == set()
 
 
+@pytest.mark.slow
 def test_completion_offers_commands_options_and_says_nothing_when_it_can_not_know(
     env: dict[str, str],
 ) -> None:

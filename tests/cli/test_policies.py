@@ -122,6 +122,7 @@ def test_a_rule_is_written_so_that_it_is_read_as_it_was(rule: str) -> None:
     assert [one.text for one in parse_policy(text, "x").rules] == [rule]
 
 
+@pytest.mark.slow
 def test_a_policy_is_tried_on_calls_of_a_file(bridle: Said, tmp_path: Path) -> None:
     calls = [
         {"tool": "Bash", "input": {"command": "npm test"}, "expect": "allow"},
@@ -192,6 +193,7 @@ rules = ["Read"]
 """
 
 
+@pytest.mark.slow
 def test_a_policy_shows_what_may_be_delegated_and_what_is_for_people_alone(
     bridle: Said, tmp_path: Path
 ) -> None:
@@ -211,6 +213,7 @@ def test_a_policy_shows_what_may_be_delegated_and_what_is_for_people_alone(
     assert "nothing" in bridle("policy", "show", "none.toml")
 
 
+@pytest.mark.slow
 def test_a_kept_policy_that_gets_another_rule_keeps_the_rest(bridle: Said, tmp_path: Path) -> None:
     for text in (WHOLE, 'human_only = ["mcp__bank"]\ndelegate = []'):
         (tmp_path / "team.toml").write_text(text)

@@ -80,6 +80,7 @@ def test_an_address_that_others_reach_needs_a_flag(shell: Shell) -> None:
     assert "--allow-remote" in said
 
 
+@pytest.mark.slow
 def test_detached_it_runs_on_until_down_ends_it(shell: Shell) -> None:
     done = shell.done("up", "--detach", "--port", "0", "--json")
     told = json.loads(done.stdout)
@@ -177,6 +178,7 @@ def test_a_listener_that_may_be_anybodys_is_told_nothing(shell: Shell, how: str)
             listener.accept()
 
 
+@pytest.mark.slow
 def test_an_agent_is_nobody_in_its_home_while_no_server_is_up(shell: Shell) -> None:
     """Neither with the mark of its launch, nor without, below a process that has it."""
     has_home(shell)

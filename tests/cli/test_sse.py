@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bridle.cli.client import sse
 from bridle.cli.client.sse import ServerEvent, Splitter, follow
 from bridle.cli.errors import NoServer, Refused
+from tests.levels import tries
 
 TEXT = (
     b": hello\n\n"
@@ -30,7 +31,7 @@ EVENTS = [
 ]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 @given(st.lists(st.integers(0, len(TEXT)), max_size=8))
 def test_events_are_the_same_wherever_the_bytes_break(places: list[int]) -> None:
     splitter = Splitter()

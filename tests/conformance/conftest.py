@@ -21,6 +21,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record", type=Path, help="keep the wire of every scenario in this folder")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A real CLI takes its time."""
+    item.add_marker("slow")
+
+
 @pytest.fixture(params=TESTED_VERSIONS)
 def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)

@@ -58,6 +58,7 @@ async def test_the_readmes_python_does_what_it_says(
     assert (tmp_path / "hello.txt").read_text() == "hi\n"
 
 
+@pytest.mark.slow
 def test_the_python_of_the_readme_and_the_docs_is_typed(tmp_path: Path) -> None:
     pages_of = ("sessions", "journal", "policies", "approvals", "views", "supervisor", "streams")
     names = ("README.md", *(f"docs/{name}.md" for name in pages_of))

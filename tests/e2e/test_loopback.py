@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from bridle.testing import (
@@ -128,6 +129,7 @@ def create(folder: Path, name: str = "child") -> Turn:
     return bridle("claudecode_create", name=name, working_dir=str(folder / "work"))
 
 
+@pytest.mark.slow
 async def test_a_real_parent_runs_a_real_child_and_the_server_is_killed_in_between(
     users: MakeUser, real_cli: InstalledCli, scripted_model: MakeModel, tmp_path: Path
 ) -> None:
@@ -161,6 +163,7 @@ async def test_a_real_parent_runs_a_real_child_and_the_server_is_killed_in_betwe
     await user.end_server()
 
 
+@pytest.mark.slow
 async def test_what_a_parent_may_not_grant_reaches_a_person(
     users: MakeUser, real_cli: InstalledCli, scripted_model: MakeModel, tmp_path: Path
 ) -> None:
@@ -230,6 +233,7 @@ async def test_what_a_parent_may_not_grant_reaches_a_person(
     await user.end_server()
 
 
+@pytest.mark.slow
 async def test_one_poll_serves_two_children_at_once(
     users: MakeUser, real_cli: InstalledCli, scripted_model: MakeModel, tmp_path: Path
 ) -> None:

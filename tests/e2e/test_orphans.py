@@ -152,6 +152,7 @@ async def stop(session: bridle.Session, pipes: Pipes, pids: list[int]) -> bridle
     return stopped
 
 
+@pytest.mark.slow
 async def test_a_command_that_runs_and_those_behind_it_end_with_the_session(
     cli: InstalledCli, pipes: Pipes, tmp_path: Path, mark: str
 ) -> None:
@@ -160,6 +161,7 @@ async def test_a_command_that_runs_and_those_behind_it_end_with_the_session(
         await stop(session, pipes, await pipes.pids(3))
 
 
+@pytest.mark.slow
 async def test_orphans_end_with_a_session_that_is_idle(
     cli: InstalledCli, pipes: Pipes, tmp_path: Path, mark: str
 ) -> None:

@@ -38,6 +38,7 @@ async def test_the_decision_decides_whether_the_tool_runs(
     assert (tmp_path / "work" / "x.txt").exists() is written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "last"),
     [([], "Hello from a bridled agent."), (["--deny"], "was not written")],

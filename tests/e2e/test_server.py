@@ -74,6 +74,7 @@ async def go_through(user: User) -> None:
     assert "no agents run on" in said
 
 
+@pytest.mark.slow
 async def test_the_whole_way_with_a_fake_agent(
     users: Callable[[dict[str, str]], User], tmp_path: Path
 ) -> None:
@@ -84,6 +85,7 @@ async def test_the_whole_way_with_a_fake_agent(
     assert answer["response"]["behavior"] == "allow"
 
 
+@pytest.mark.slow
 async def test_the_whole_way_with_the_newest_real_cli(
     users: Callable[[dict[str, str]], User],
     real_cli: InstalledCli,

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import gzip
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import cast
 
@@ -270,6 +271,7 @@ def test_an_archive_that_was_cut_anywhere_is_refused(archived: Path) -> None:
     assert accepted == []
 
 
+@pytest.mark.slow
 def test_an_archive_with_a_changed_bit_is_refused_or_says_the_same(archived: Path) -> None:
     before, whole = list(read_archive(archived)), archived.read_bytes()
     unnoticed = []
@@ -353,3 +355,12 @@ async def test_an_archive_says_of_which_stream_it_is(journal: Journal, file: Pat
     await fill(journal, "ä/😀", 2)
     assert (await archive(journal, "ä/😀", file)).stream == "ä/😀"
     assert verify_archive(file).stream == "ä/😀"
+
+
+async def test_a_stream_of_many_pages_is_in_the_archive_once(
+    journal: Journal, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_module("bridle.journal.archive"), "MAX_PAGE_BYTES", 300)
+    before = await write_some(journal)
+    await archive(journal, "a", file)
+    assert list(read_archive(file)) == before

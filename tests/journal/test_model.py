@@ -6,7 +6,6 @@ The model knows at the call what will become of it: that is what the order of a 
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -20,11 +19,12 @@ from bridle.errors import WrongSequence
 from bridle.journal import Batch, Durability, Event, Journal, Live, NewEvent, tails, verify
 from bridle.journal.contract import Feed
 from bridle.journal.events import HEAD_SIZE, MAX_BODY
+from tests.levels import tries
 
 from .engines import ENGINES, Engine
 from .helpers import AT, LIMIT, all_of, large, seqs
 
-EXAMPLES = 300 if os.environ.get("CI") else 50
+EXAMPLES = tries(30, 300, 3_000)
 STREAMS = ["a", "b"]
 
 

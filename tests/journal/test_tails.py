@@ -403,6 +403,7 @@ async def test_a_forgotten_feed_is_dropped_while_others_go_on(journal: Journal) 
     assert seqs(await until(kept, 2)) == [1, 2]
 
 
+@pytest.mark.slow
 async def test_a_feed_that_is_collected_while_others_are_told_keeps_nobody_waiting(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

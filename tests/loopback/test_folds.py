@@ -18,6 +18,7 @@ from bridle.loopback.folds import Fold, Folds
 from bridle.views import stream
 from bridle.views.happenings import Happening
 from bridle.views.loopback import LoopbackState, fold
+from tests.levels import tries
 
 SESSION = "s"
 MANY = 100_000
@@ -71,6 +72,7 @@ async def journal() -> AsyncIterator[Journal]:
         yield journal
 
 
+@pytest.mark.slow
 async def test_polls_of_a_long_stream_read_only_what_is_new(journal: Journal) -> None:
     last = await grown(journal, [said(f"{n}", n) for n in range(MANY)])
     counting: Any = Counting(journal)
@@ -166,7 +168,7 @@ async def test_many_who_look_at_the_same_time_see_the_same(journal: Journal) -> 
 KINDS = st.lists(st.sampled_from(["said", "silent"]), min_size=1, max_size=60)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 @given(kinds=KINDS, data=st.data())
 async def test_pages_are_the_same_however_the_stream_grew_and_was_read(
     kinds: list[str], data: st.DataObject

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import httpx
+import pytest
 
 from bridle.loopback.http.entry import MOST_CALLS
 from bridle.supervisor.audience import Listener
@@ -79,6 +80,7 @@ async def test_a_batch_goes_no_further_when_its_token_is_taken_away(home: Home) 
         assert (await until(server.supervisor, "kid", "stopped")).launches == 1
 
 
+@pytest.mark.slow
 async def test_one_caller_has_only_so_many_calls_that_wait(home: Home) -> None:
     limits = httpx.Limits(max_connections=MOST_CALLS * 2)
     async with serving(home) as server:

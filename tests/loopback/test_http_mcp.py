@@ -65,6 +65,7 @@ async def test_an_official_client_lists_every_tool(home: Home, mode: str) -> Non
             assert bool(hints and hints.read_only_hint) == method.read_only
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 async def test_an_official_client_calls_every_tool(home: Home, mode: str) -> None:
     assert set(ARGUMENTS) == set(METHODS)
@@ -154,6 +155,7 @@ def until_its_end(session: str) -> dict[str, Any]:
     return {"session_id": session, "until": "turn_end", "wait_ms": 600_000}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 async def test_who_waits_is_told_so_again_and_again(home: Home, mode: str) -> None:
     async with serving(home, progress=0.02) as server:
@@ -176,6 +178,7 @@ async def test_who_waits_is_told_so_again_and_again(home: Home, mode: str) -> No
             assert given_in(await waiting)["type"] == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_server_that_ends_does_not_wait_for_those_who_wait(home: Home, mode: str) -> None:
     async with serving(home, progress=0.02) as server:

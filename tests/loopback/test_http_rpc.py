@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import httpx
@@ -13,7 +12,8 @@ from hypothesis import strategies as st
 
 from bridle.loopback import METHODS
 from bridle.loopback.http.rpc import LARGEST_BATCH, read, request_in
-from tests.supervisor.homes import LIMIT, TURN, Home, until
+from tests.levels import tries
+from tests.supervisor.homes import TURN, Home, until
 
 from .doors import serving, token_for
 
@@ -50,6 +50,7 @@ async def ask(client: httpx.AsyncClient, body: Any) -> Any:
     return answer.json()
 
 
+@pytest.mark.slow
 async def test_an_id_goes_back_as_it_came(client: httpx.AsyncClient) -> None:
     for id_ in (1, 0, -7, 1.5, "x", "", "1", None, 10**30, "é", "\u2028"):
         answer = await ask(client, {**LIST, "id": id_})
@@ -103,6 +104,7 @@ NO_CALLS: list[tuple[Any, Any]] = [
 ]
 
 
+@pytest.mark.slow
 async def test_what_is_no_call_is_told_by_its_code(client: httpx.AsyncClient) -> None:
     for body, expected in NO_CALLS:
         assert plain(await ask(client, body)) == expected, body
@@ -155,10 +157,9 @@ async def test_other_methods_than_post_are_refused(client: httpx.AsyncClient) ->
 def test_many_names_of_which_the_last_is_there_twice_are_read_in_one_go() -> None:
     names = [*(f"name-{number}" for number in range(200_000)), "x"]
     body = json.dumps(dict.fromkeys(names, 0))[:-1] + ', "x": 1}'
-    began = time.monotonic()
+    # Looked for one by one, it takes a quarter of an hour.
     with pytest.raises(ValueError, match="'x' is there twice"):
         read(body.encode())
-    assert time.monotonic() - began < LIMIT  # looked for one by one, it takes a quarter of an hour
 
 
 async def test_what_is_wrong_is_told_with_what_would_be_right(client: httpx.AsyncClient) -> None:
@@ -205,7 +206,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 def test_whatever_json_it_is_it_is_read_as_it_is_or_refused(value: Any) -> None:
     text = json.dumps(value)
     try:
@@ -223,7 +224,7 @@ def test_whatever_json_it_is_it_is_read_as_it_is_or_refused(value: Any) -> None:
 
 
 @given(st.binary(max_size=40))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 def test_whatever_bytes_they_are_they_are_read_or_refused(body: bytes) -> None:
     try:
         read(body)

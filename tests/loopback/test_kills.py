@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import sys
 from pathlib import Path
@@ -15,12 +14,13 @@ from bridle.errors import NotPossible
 from bridle.loopback import loopback_of
 from bridle.supervisor import Supervisor
 from bridle.views import stream
+from tests.levels import tries
 from tests.supervisor.homes import DONE, INIT, TURN, Home, Step, bodies
 
 from .parents import LIMIT, Json, Parent, answered, branching, called, calls, opened, parent_with
 
 REPO = Path(__file__).parents[2]
-KILLS = 25 if os.environ.get("CI") else 8
+KILLS = tries(4, 25, 100)
 CHILDREN = 10
 
 
@@ -60,6 +60,7 @@ async def killed_after(home: Path, seconds: float) -> None:
         await controller.wait()
 
 
+@pytest.mark.deeper
 @pytest.mark.timeout(60 + KILLS * 5)
 async def test_every_call_of_a_parent_has_its_effect_once_however_often_we_die(home: Home) -> None:
     seed = random.randrange(1 << 30)

@@ -30,6 +30,7 @@ async def run_family(home: Home, supervisor: Supervisor, command: list[str], num
     return parent.id
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 async def test_fifty_parents_run_four_children_each(home: Home) -> None:
     names = [f"c{number}" for number in range(CHILDREN)]

@@ -13,7 +13,19 @@ from bridle.loopback import METHODS, SERVER, loopback_of, tools_of
 from bridle.loopback.calls import NOTICE
 from bridle.session.tools import ToolServers
 from bridle.views import stream
-from tests.supervisor.homes import ASKS, DONE, INIT, ME, PROMPT, TURN, WORKS, Home, bodies, until
+from tests.supervisor.homes import (
+    ASKS,
+    DONE,
+    INIT,
+    ME,
+    PROMPT,
+    TURN,
+    WORKS,
+    Home,
+    bodies,
+    first_of,
+    until,
+)
 
 from .parents import LIMIT, Json, Parent, branching, opened, parent_with
 
@@ -108,7 +120,7 @@ async def test_a_child_is_what_its_parent_wants_within_what_it_is_itself(home: H
         assert got["limits"] == {"turns": 3}
         assert got["working_dir"] == child.folder
         assert not got["loopback_enabled"]
-        seen = await bodies(supervisor, parent.id, stream.CHILD_CREATED)
+        seen = await first_of(supervisor, parent.id, stream.CHILD_CREATED)
         assert [one.session for one in seen] == [child.id]
 
 

@@ -214,6 +214,7 @@ async def test_who_is_cut_off_and_does_not_come_back_asks_no_more(home: Home, mo
         await until(server.supervisor, session, "idle")
 
 
+@pytest.mark.slow
 async def test_a_question_stays_while_a_server_ends_and_another_begins(home: Home) -> None:
     async with serving(home, patience=0.01) as server:
         token, session = await token_for(server, home, "permit")
@@ -311,6 +312,7 @@ class Program:
         raise AssertionError("the stream has ended")
 
 
+@pytest.mark.slow
 async def test_after_a_kill_the_same_question_is_asked_again_and_decided_once(home: Home) -> None:
     async with Program(home.folder) as first:
         assert not first.loaded, "what takes a second to be loaded is loaded when it is needed"

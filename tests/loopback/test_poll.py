@@ -293,6 +293,7 @@ async def test_what_an_approval_asks_can_be_seen_whole(home: Home) -> None:
         assert full["pending_approvals"][0]["input"] == given
 
 
+@pytest.mark.slow
 async def test_an_answer_about_many_sessions_is_bounded_too(home: Home) -> None:
     asks = [
         {

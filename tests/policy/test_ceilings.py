@@ -14,6 +14,7 @@ from bridle.policy.ceilings import REMEMBERED_BY_AGENT, Above
 from bridle.policy.delegable import delegable
 from bridle.policy.delegation import Delegation
 from bridle.policy.presets import NAMES
+from tests.levels import tries
 
 from .grounds import FOLDER, GROUND, bash, real_ground, told
 
@@ -249,7 +250,7 @@ def ceilings_of(policies: Sequence[Policy]) -> list[Above]:
     return [Above(str(at), Delegation(policy, GROUND)) for at, policy in enumerate(policies)]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 @given(POLICIES, st.lists(POLICIES, min_size=1, max_size=3), st.lists(RULES, max_size=3), CALLS)
 def test_a_verdict_is_never_laxer_than_that_of_anybody_above(
     own: Policy, above: list[Policy], remembered: list[str], call: Call
@@ -264,7 +265,7 @@ def test_a_verdict_is_never_laxer_than_that_of_anybody_above(
     assert rank >= RANK[told(InForce(force.policy, GROUND).judge(call))]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 @given(POLICIES, st.lists(POLICIES, min_size=1, max_size=3), st.lists(RULES, max_size=3), CALLS)
 def test_what_people_had_remembered_gets_past_no_denial_and_no_guard(
     own: Policy, above: list[Policy], remembered: list[str], call: Call
@@ -282,7 +283,7 @@ def test_what_people_had_remembered_gets_past_no_denial_and_no_guard(
         assert told(said.on(GROUND).judge(Call(call.tool, call.input, None, call.cwd))) == "allow"
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 @given(POLICIES, st.lists(POLICIES, max_size=2), CALLS, st.sampled_from([FOLDER, "/etc", ""]))
 def test_what_is_granted_is_denied_to_and_guarded_from_nobody_above(
     policy: Policy, above: list[Policy], call: Call, folder: str

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter
-
 import pytest
 
 from bridle.errors import InvalidRule
@@ -40,6 +38,8 @@ from .grounds import GROUND, bash, told
         ("git\tdiff   x", ("git", "diff", "x"), True),
         ("ls", ("LS",), False),
         ("a.c", ("abc",), False),
+        ("echo ab*ba", ("echo", "abba"), True),
+        ("echo ab*ba", ("echo", "aba"), False),
         ("a*c x", ("abc", "x"), True),
         ("a*c x", ("a\nc", "x"), True),
     ],
@@ -143,6 +143,5 @@ def test_on_a_system_that_ignores_case_so_does_a_denial() -> None:
 
 def test_a_pattern_with_many_wildcards_is_matched_in_no_time() -> None:
     pattern = CommandPattern("npm *a*a*a*a*b")
-    start = perf_counter()
-    assert not pattern.matches(("npm", "a" * 160))
-    assert perf_counter() - start < 1
+    # Tried one after the other, they would not come to an end.
+    assert not pattern.matches(("npm", "a" * 2_000))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from .grounds import POLICIES, judged
 
 TABLE = Path(__file__).with_name("commands.txt")
@@ -29,15 +27,11 @@ def _rows() -> list[tuple[str, str, str]]:
 ROWS = _rows()
 
 
-def _name(row: tuple[str, str, str]) -> str:
-    policy, expected, command = row
-    return f"{policy}-{expected}-{command[:60]!a}"
-
-
-@pytest.mark.parametrize("row", ROWS, ids=_name)
-def test_a_command_of_the_table_is_judged_as_it_must_be(row: tuple[str, str, str]) -> None:
-    policy, expected, command = row
-    assert judged(policy, command) in expected.split("|"), command
+def test_every_command_of_the_table_is_judged_as_it_must_be() -> None:
+    found = [
+        (policy, judged(policy, command), expected, command) for policy, expected, command in ROWS
+    ]
+    assert [row for row in found if row[1] not in row[2].split("|")] == []
 
 
 def test_the_table_is_large_names_known_policies_and_says_nothing_twice() -> None:

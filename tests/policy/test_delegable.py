@@ -10,6 +10,7 @@ from bridle.errors import InvalidPolicy, InvalidRule
 from bridle.policy import InForce, Policy, parse_policy
 from bridle.policy.delegable import MOST, delegable
 from bridle.server.policies import parsed as kept
+from tests.levels import tries
 
 from .grounds import GROUND
 
@@ -192,7 +193,7 @@ ENTRIES = st.lists(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 @given(st.none() | ENTRIES, st.lists(st.sampled_from(["Bash(git push:*)", "WebFetch", "Edit"])))
 def test_any_policy_is_read_as_it_was_written(
     entries: list[object] | None, people: list[str]

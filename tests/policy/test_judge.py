@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 import pytest
@@ -12,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridle.policy import PRESETS, Allowed, Asked, Call, Denied, Ground, Policy, suggest
-from tests.conftest import ON_CI
+from tests.levels import tries
+from tests.operations import operations
 
 from .grounds import GROUND, JUDGES, POLICIES, bash, real_ground, told
 
@@ -308,7 +308,7 @@ _BASH = st.builds(bash, _SCRIPTS)
 
 
 @given(_CALLS, st.sampled_from(sorted(POLICIES)))
-@settings(max_examples=3_000 if ON_CI else 200)
+@settings(max_examples=tries(100, 3_000))
 def test_no_call_raises(call: Call, policy: str) -> None:
     judge = JUDGES[policy]
     assert told(judge.judge(call)) in ("allow", "ask", "deny", "guard")
@@ -347,7 +347,7 @@ _ORDER = {"allow": 0, "ask": 1, "guard": 1, "deny": 2}
 
 
 @given(_CALLS | _BASH, _PRESETS, _LISTS, _LISTS, _LISTS, _RULES)
-@settings(max_examples=3_000 if ON_CI else 200)
+@settings(max_examples=tries(100, 3_000))
 def test_one_more_denial_never_loosens_anything(
     call: Call, preset: Any, allow: list[str], ask: list[str], deny: list[str], more: str
 ) -> None:
@@ -357,7 +357,7 @@ def test_one_more_denial_never_loosens_anything(
 
 
 @given(_CALLS | _BASH, _PRESETS, _LISTS, _LISTS, _LISTS, _RULES)
-@settings(max_examples=3_000 if ON_CI else 200)
+@settings(max_examples=tries(100, 3_000))
 def test_one_more_allowance_opens_no_denial_of_a_rule_and_no_guard(
     call: Call, preset: Any, allow: list[str], ask: list[str], deny: list[str], more: str
 ) -> None:
@@ -465,7 +465,7 @@ def check_addition(good: str, way: str, more: str) -> None:
 
 
 @given(_GOOD, _WAYS, _MORE)
-@settings(max_examples=5_000 if ON_CI else 1_500)
+@settings(max_examples=tries(300, 5_000))
 def test_what_is_added_to_an_allowed_command_must_be_allowed_by_itself(
     good: str, way: str, more: str
 ) -> None:
@@ -473,7 +473,7 @@ def test_what_is_added_to_an_allowed_command_must_be_allowed_by_itself(
 
 
 @given(_GOOD, _PLAIN_WAYS, _SCRIPTS)
-@settings(max_examples=5_000 if ON_CI else 500)
+@settings(max_examples=tries(200, 5_000))
 def test_any_text_behind_an_allowed_command_must_be_allowed_by_itself(
     good: str, way: str, more: str
 ) -> None:
@@ -486,19 +486,19 @@ def test_any_text_behind_an_allowed_command_must_be_allowed_by_itself(
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param("echo ${a/" + "/" * 20_000, id="an expansion without an end"),
+        pytest.param("echo ${a/" + "/" * 4_000, id="an expansion without an end"),
         pytest.param(
-            "cd a; cd b; cd c; cd d; echo " + "x " * 30_000, id="many words in many folders"
+            "cd a; cd b; cd c; cd d; echo " + "x " * 6_000, id="many words in many folders"
         ),
-        pytest.param("ls;" * 20_000, id="many commands"),
-        pytest.param("ls " + "$(ls) " * 10_000, id="many substitutions"),
-        pytest.param("ls " + "$(" * 20_000, id="deep substitutions"),
-        pytest.param("(" * 20_000, id="deep subshells"),
-        pytest.param("ls " + "'a'" * 30_000, id="many quotes"),
-        pytest.param("cat " + "* " * 20_000, id="many globs"),
-        pytest.param("cat " + "*/" * 20_000, id="a deep glob"),
-        pytest.param("if " * 20_000, id="deep conditions"),
-        pytest.param("ls " + "{a," * 20_000, id="deep braces"),
+        pytest.param("ls;" * 4_000, id="many commands"),
+        pytest.param("ls " + "$(ls) " * 2_000, id="many substitutions"),
+        pytest.param("ls " + "$(" * 4_000, id="deep substitutions"),
+        pytest.param("(" * 4_000, id="deep subshells"),
+        pytest.param("ls " + "'a'" * 6_000, id="many quotes"),
+        pytest.param("cat " + "* " * 4_000, id="many globs"),
+        pytest.param("cat " + "*/" * 4_000, id="a deep glob"),
+        pytest.param("if " * 4_000, id="deep conditions"),
+        pytest.param("ls " + "{a," * 4_000, id="deep braces"),
         pytest.param("x" * 199_999, id="a long name"),
         pytest.param("ls " + "x" * 1_000_000, id="a megabyte"),
     ],
@@ -506,9 +506,7 @@ def test_any_text_behind_an_allowed_command_must_be_allowed_by_itself(
 def test_no_command_takes_long_to_judge(command: str) -> None:
     ground = Ground(folder="/tmp", home="/root", resolve=os.path.realpath)
     judge = POLICIES["list"].on(ground)
-    start = process_time()  # not the time in which others had the machine
-    judge.judge(bash(command))
-    assert process_time() - start < 2
+    assert operations(lambda: judge.judge(bash(command))) < 100 * len(command)
 
 
 @pytest.mark.parametrize("tool", ["Monitor", "PowerShell", "SomethingNew"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from time import perf_counter
 
 import pytest
 from hypothesis import given
@@ -197,6 +196,25 @@ def test_a_link_to_a_hidden_file_is_denied_too(tmp_path: Path) -> None:
     assert told(judge.judge(read("other"))) == "allow"
 
 
+def test_what_is_asked_about_is_asked_about_by_whichever_name(tmp_path: Path) -> None:
+    folder = tmp_path / "app"
+    (folder / "plans").mkdir(parents=True)
+    (folder / "innocent").symlink_to("plans/next")
+    judge = Policy(allow=["Read"], ask=["Read(./plans/**)"]).on(real_ground(folder))
+    assert told(judge.judge(read("plans/next"))) == "ask"
+    assert told(judge.judge(read("innocent"))) == "ask"
+    assert told(judge.judge(read("other"))) == "allow"
+
+
+def test_a_link_from_outside_into_the_folder_is_outside(tmp_path: Path) -> None:
+    folder = tmp_path / "app"
+    folder.mkdir()
+    (tmp_path / "link").symlink_to(folder)
+    judge = Policy("edits").on(real_ground(folder))
+    assert told(judge.judge(edit("a"))) == "allow"
+    assert told(judge.judge(edit(str(tmp_path / "link/a")))) == "ask"
+
+
 def test_an_allowed_folder_with_a_link_out_of_it_lets_nothing_out(tmp_path: Path) -> None:
     folder = tmp_path / "app"
     (folder / "src").mkdir(parents=True)
@@ -288,6 +306,5 @@ def test_a_path_is_taken_from_where_the_shell_is() -> None:
 
 def test_a_pattern_with_many_double_stars_is_matched_in_no_time() -> None:
     bound = PathPattern("**/a/**/a/**/a/**/b").bind(GROUND, covers_below=True)
-    start = perf_counter()
-    assert not bound.matches(f"{FOLDER}/{'a/' * 200}c")
-    assert perf_counter() - start < 1
+    # Tried one after the other, they would not come to an end.
+    assert not bound.matches(f"{FOLDER}/{'a/' * 2_000}c")

@@ -148,9 +148,9 @@ async def gone(pids: list[int], limit: float) -> bool:
 
 
 @contextlib.contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Fails if what is inside took longer."""
+def in_time() -> Iterator[None]:
+    """Fails if it waited for what sleeps for minutes; how fast the machine is does not matter."""
     start = time.monotonic()
     yield
     took = time.monotonic() - start
-    assert took < seconds, f"took {took:.2f} s"
+    assert took < 30, f"took {took:.2f} s"

@@ -17,7 +17,7 @@ import pytest
 
 from bridle.errors import InvalidLaunch, LaunchError, LaunchFailed
 from bridle.process.arguments import ASK_US, MARKER, STREAM_JSON
-from bridle.process.child import STATUS_SECONDS, ChildProcess
+from bridle.process.child import ChildProcess
 from bridle.process.exits import PidfdWatch, ThreadWatch
 from bridle.process.spec import LaunchSpec
 from bridle.process.transport import Exit, StopLimits, Stopped, Transport
@@ -27,12 +27,12 @@ from .children import (
     AT_ONCE,
     Heard,
     Start,
+    in_time,
     is_alive,
     program,
     python,
     take_status,
     until_zombie,
-    within,
 )
 
 MakeFake = Callable[..., FakeCli]
@@ -244,7 +244,7 @@ async def test_all_output_comes_before_the_end_though_a_grandchild_holds_the_pip
         os._exit(4)
     """
     child, heard = await start(python(code))
-    with within(10):
+    with in_time():
         assert await heard.end() == "x" * 59 + "\n" + "y" * 60_000
     assert child.exit == Exit(code=4)
 
@@ -285,7 +285,7 @@ async def test_an_output_that_ends_while_the_process_lives_is_told_soon(
 ) -> None:
     child, heard = await start(fake_cli([{"say": "Hi."}, {"close_stdout": True}]).command)
     await heard.line()
-    with within(STATUS_SECONDS + 0.75):
+    with in_time():
         await heard.end()
     assert child.exit is None
     assert is_alive(child.pid)

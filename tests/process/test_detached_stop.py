@@ -12,7 +12,7 @@ import pytest
 from bridle.process.transport import Exit, StopLimits
 
 from . import trees
-from .children import Heard, Lifeline, is_alive, python, within
+from .children import Heard, Lifeline, in_time, is_alive, python
 from .spools import DEAF, READY, Detach, TakeUp
 
 QUICK = StopLimits(graceful=0.05, signal=0.1, total=4)
@@ -112,7 +112,7 @@ async def test_a_stop_tells_the_end_only_when_the_reading_goes_on(detach: Detach
     process, heard = await detach(READY)
     await heard.line()
     process.pause_reading()
-    with within(2):
+    with in_time():
         assert (await process.stop(StopLimits())).step == "eof"
     assert heard.endings == 0
     process.resume_reading()

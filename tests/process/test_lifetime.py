@@ -100,6 +100,7 @@ async def test_all_that_was_said_while_nobody_was_there_is_told(
     assert (await process.stop(StopLimits())).step == "gone"
 
 
+@pytest.mark.slow
 async def test_offsets_tell_what_was_told_and_nothing_is_told_twice(
     detach: Detach, take_up: TakeUp
 ) -> None:

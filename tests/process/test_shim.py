@@ -178,6 +178,7 @@ async def test_a_full_disk_does_not_lose_the_exit_status(run_shim: RunShim, tmp_
         assert shimmed.left() == 0
 
 
+@pytest.mark.slow
 async def test_what_can_not_be_written_is_written_later(run_shim: RunShim, tmp_path: Path) -> None:
     with tmpfs(tmp_path / "disk") as disk:
         shimmed = await run_shim(CAT, folder=disk.folder / "spool")

@@ -20,9 +20,10 @@ from bridle.process.spec import LaunchSpec
 from bridle.process.stop import uncancelled
 from bridle.process.transport import Exit, StopLimits, Stopped
 from bridle.testing import FakeCli
+from tests.levels import tries
 
 from . import trees
-from .children import Heard, Lifeline, Start, gone, is_alive, python, within
+from .children import Heard, Lifeline, Start, gone, in_time, is_alive, python
 
 MakeFake = Callable[..., FakeCli]
 
@@ -63,7 +64,7 @@ async def test_each_step_of_the_ladder_is_reached_and_told(
 async def test_a_process_that_is_gone_needs_no_step(start: Start, fake_cli: MakeFake) -> None:
     child, heard = await start(fake_cli([{"exit": 3}]).command)
     await heard.end()
-    with within(2):
+    with in_time():
         stopped = await child.stop(StopLimits())
     assert (stopped.step, stopped.exit) == ("gone", Exit(code=3))
 
@@ -203,7 +204,7 @@ async def test_all_together_takes_no_longer_than_it_may_and_still_kills(
 ) -> None:
     child, heard = await start(fake_cli([{"ignore": BOTH}, {"say": "Hi."}, STALL]).command)
     await heard.line()
-    with within(limits.total + 0.5):
+    with in_time():
         stopped = await child.stop(limits)
     assert (stopped.step, stopped.exit) == ("SIGKILL", Exit(signal=9))
 
@@ -245,7 +246,8 @@ async def end(child: ChildProcess, lifeline: Lifeline, limits: StopLimits = QUIC
     return stopped
 
 
-@pytest.mark.parametrize("round_", range(20))
+@pytest.mark.deeper
+@pytest.mark.parametrize("round_", range(tries(2, 20)))
 async def test_a_tree_that_hears_no_signal_and_hides_and_grows_is_ended(
     start: Start, lifeline: Lifeline, round_: int
 ) -> None:
@@ -256,7 +258,8 @@ async def test_a_tree_that_hears_no_signal_and_hides_and_grows_is_ended(
     assert not any(map(is_alive, [child.pid, *pids]))
 
 
-@pytest.mark.parametrize("round_", range(20))
+@pytest.mark.deeper
+@pytest.mark.parametrize("round_", range(tries(2, 20)))
 async def test_orphans_that_a_polite_process_leaves_are_ended(
     start: Start, lifeline: Lifeline, round_: int
 ) -> None:
@@ -267,7 +270,8 @@ async def test_orphans_that_a_polite_process_leaves_are_ended(
     assert not any(map(is_alive, pids))
 
 
-@pytest.mark.parametrize("round_", range(5))
+@pytest.mark.deeper
+@pytest.mark.parametrize("round_", range(tries(1, 5)))
 @pytest.mark.parametrize("deaf", [False, True])
 @pytest.mark.parametrize("cleared", [False, True])
 async def test_a_process_that_forks_while_it_is_stopped_leaves_no_child(
@@ -279,7 +283,8 @@ async def test_a_process_that_forks_while_it_is_stopped_leaves_no_child(
     assert (stopped.step == "SIGKILL") is deaf
 
 
-@pytest.mark.parametrize("round_", range(5))
+@pytest.mark.deeper
+@pytest.mark.parametrize("round_", range(tries(1, 5)))
 async def test_an_orphan_that_becomes_another_program_while_its_root_ends_is_ended(
     start: Start, lifeline: Lifeline, round_: int
 ) -> None:
@@ -288,7 +293,8 @@ async def test_an_orphan_that_becomes_another_program_while_its_root_ends_is_end
     assert (await end(child, lifeline)).exit == Exit(code=0)
 
 
-@pytest.mark.parametrize("round_", range(5))
+@pytest.mark.deeper
+@pytest.mark.parametrize("round_", range(tries(1, 5)))
 async def test_a_process_that_forks_and_ends_all_the_time_is_ended(
     start: Start, lifeline: Lifeline, round_: int
 ) -> None:
@@ -332,6 +338,6 @@ async def test_many_stop_at_the_same_time(start: Start, lifeline: Lifeline) -> N
     for _, heard in children:
         await heard.line()
     limits = StopLimits(graceful=5, signal=0.1, total=10)
-    with within(limits.total):
+    with in_time():
         await asyncio.gather(*(child.stop(limits) for child, _ in children))
     assert not lifeline.is_held()

@@ -15,7 +15,7 @@ from bridle.process.find import FoundCli
 from bridle.process.spec import LaunchSpec
 from bridle.process.version import with_version
 
-from .children import AT_ONCE, LIMIT, Heard, gone, marked, program, within
+from .children import AT_ONCE, LIMIT, Heard, gone, in_time, marked, program
 
 
 class Asked:
@@ -90,7 +90,7 @@ async def test_a_program_that_hangs_does_not_hold_us_and_is_ended_with_what_it_s
 ) -> None:
     monkeypatch.setattr("bridle.process.version.LIMIT_SECONDS", 0.3)
     cli = Asked(tmp_path, how)
-    with within(5):
+    with in_time():
         assert await cli.version() == ("2.1.12" if "echo" in how else None)
     assert await gone(marked(mark), LIMIT)
 
@@ -98,7 +98,7 @@ async def test_a_program_that_hangs_does_not_hold_us_and_is_ended_with_what_it_s
 async def test_a_program_whose_child_holds_the_pipe_is_not_waited_for(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     cli = Asked(tmp_path, f"sleep 600 & echo $! > '{pid}'; echo 2.1.12")
-    with within(10):
+    with in_time():
         assert await cli.version() == "2.1.12"
     holder = int(pid.read_text())
     os.kill(holder, signal.SIGKILL)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bridle.errors import AlreadyAnswered, AlreadyWithdrawn, ConnectionEnded, InvalidState
-from bridle.protocol.connection import Connection
+from bridle.protocol.connection import SAVED_IDS, Connection
 from bridle.protocol.events import (
     Event,
     Failure,
@@ -380,3 +380,12 @@ def test_reading_goes_on_at_the_byte_that_was_reached() -> None:
     whole = line(assistant(text()))
     only(connection.receive(whole), MessageReceived)
     assert connection.consumed == 1000 + len(whole)
+
+
+def test_of_many_settled_requests_the_latest_are_known_to_the_next_controller() -> None:
+    first = connect()
+    for number in range(SAVED_IDS + 10):
+        asked(first, can_use_tool(f"ask-{number}"))
+        first.answer(f"ask-{number}", Deny("no"))
+    with pytest.raises(AlreadyAnswered):
+        restored(first).answer(f"ask-{SAVED_IDS + 9}", Allow())

@@ -70,10 +70,6 @@ WRONG_ANSWERS = {
     "c_seed_updatedperms": "permission updates of an old, wrong shape",
 }
 
-recordings = pytest.mark.parametrize(
-    "recording", RECORDINGS, ids=[f"{path.parent.name}/{path.stem}" for path in RECORDINGS]
-)
-
 
 def lines_of(recording: Path) -> Iterator[tuple[str, Any]]:
     for text in recording.read_text().splitlines():
@@ -140,67 +136,71 @@ def unknowns(event: Event) -> Iterator[Unknown]:
             yield unknown
 
 
-@recordings
-def test_everything_that_a_real_cli_says_is_known(recording: Path) -> None:
-    events = Replay(recording).events
-    found = [unknown for event in events for unknown in unknowns(event)]
-    assert [unknown for unknown in found if unknown.type not in UNKNOWN_ON_PURPOSE] == []
-    unreadable = LineMalformed | LineOversized | RequestUnreadable
-    assert [event for event in events if isinstance(event, unreadable)] == []
+def test_everything_that_a_real_cli_says_is_known() -> None:
+    for recording in RECORDINGS:
+        events = Replay(recording).events
+        found = [unknown for event in events for unknown in unknowns(event)]
+        assert [unknown for unknown in found if unknown.type not in UNKNOWN_ON_PURPOSE] == [], (
+            recording
+        )
+        unreadable = LineMalformed | LineOversized | RequestUnreadable
+        assert [event for event in events if isinstance(event, unreadable)] == [], recording
 
 
-@recordings
-def test_every_response_that_is_ignored_has_a_reason_to_be(recording: Path) -> None:
-    replay = Replay(recording)
-    for event in replay.events:
-        if isinstance(event, LineIgnored):
-            request_id = json.loads(event.raw)["response"]["request_id"]
-            is_echo = "echo" in event.reason and request_id in replay.requests
-            is_stray = "never asked" in event.reason and request_id in replay.unasked
-            assert is_echo or is_stray or "second" in event.reason, event.reason
+def test_every_response_that_is_ignored_has_a_reason_to_be() -> None:
+    for recording in RECORDINGS:
+        replay = Replay(recording)
+        for event in replay.events:
+            if isinstance(event, LineIgnored):
+                request_id = json.loads(event.raw)["response"]["request_id"]
+                is_echo = "echo" in event.reason and request_id in replay.requests
+                is_stray = "never asked" in event.reason and request_id in replay.unasked
+                assert is_echo or is_stray or "second" in event.reason, recording
 
 
-@recordings
-def test_every_request_would_show_its_id_if_its_line_could_not_be_read(recording: Path) -> None:
-    for direction, msg in lines_of(recording):
-        if direction == "out" and msg.get("type") == "control_request":
-            connection = Connection(nonce="r")
-            torn = encode_line(msg).rstrip()[:-1]
-            _, refused = connection.receive(torn + b"\n")
-            assert isinstance(refused, RequestUnreadable)
-            assert refused.request_id == msg["request_id"]
-            assert refused.subtype == msg["request"]["subtype"]
+def test_every_request_would_show_its_id_if_its_line_could_not_be_read() -> None:
+    for recording in RECORDINGS:
+        for direction, msg in lines_of(recording):
+            if direction == "out" and msg.get("type") == "control_request":
+                connection = Connection(nonce="r")
+                torn = encode_line(msg).rstrip()[:-1]
+                _, refused = connection.receive(torn + b"\n")
+                assert isinstance(refused, RequestUnreadable), recording
+                assert refused.request_id == msg["request_id"]
+                assert refused.subtype == msg["request"]["subtype"]
 
 
-@recordings
-def test_every_request_to_a_cli_is_one_that_we_would_write(recording: Path) -> None:
-    for direction, msg in lines_of(recording):
-        if direction != "in" or msg.get("type") != "control_request":
-            continue
-        if msg["request"] in WRONG_ON_PURPOSE:
-            with pytest.raises(msgspec.ValidationError):
-                request_in(msg)
-            continue
-        _, data = Connection(nonce="r", version="2.1.325").request(request_in(msg))
-        assert dense(written(data)["request"]) == dense(msg["request"])
+def test_every_request_to_a_cli_is_one_that_we_would_write() -> None:
+    for recording in RECORDINGS:
+        for direction, msg in lines_of(recording):
+            if direction != "in" or msg.get("type") != "control_request":
+                continue
+            if msg["request"] in WRONG_ON_PURPOSE:
+                with pytest.raises(msgspec.ValidationError):
+                    request_in(msg)
+                continue
+            _, data = Connection(nonce="r", version="2.1.325").request(request_in(msg))
+            assert dense(written(data)["request"]) == dense(msg["request"]), recording
 
 
-@recordings
-def test_every_answer_to_a_cli_is_one_that_we_would_write(recording: Path) -> None:
-    replay = Replay(recording)
-    for direction, msg in lines_of(recording):
-        if direction != "in" or msg.get("type") != "control_response":
-            continue
-        response = msg["response"]
-        if response["subtype"] == "error" or recording.stem in WRONG_ANSWERS:
-            continue
-        asker = Connection(nonce="r")
-        request = {"request_id": response["request_id"], "type": "control_request"}
-        request["request"] = replay.requests[response["request_id"]]
-        (event,) = asker.receive(encode_line(request))
-        assert isinstance(event, RequestReceived)
-        answer = answer_as(event, response["response"])
-        assert answer_in(asker.answer(event.request_id, answer)) == response["response"]
+def test_every_answer_to_a_cli_is_one_that_we_would_write() -> None:
+    for recording in RECORDINGS:
+        replay = Replay(recording)
+        for direction, msg in lines_of(recording):
+            if direction != "in" or msg.get("type") != "control_response":
+                continue
+            response = msg["response"]
+            if response["subtype"] == "error" or recording.stem in WRONG_ANSWERS:
+                continue
+            asker = Connection(nonce="r")
+            request = {"request_id": response["request_id"], "type": "control_request"}
+            request["request"] = replay.requests[response["request_id"]]
+            (event,) = asker.receive(encode_line(request))
+            assert isinstance(event, RequestReceived)
+            answer = answer_as(event, response["response"])
+            assert answer_in(asker.answer(event.request_id, answer)) == response["response"], (
+                recording
+            )
 
 
 def answer_as(event: RequestReceived, response: Any) -> Answer:
@@ -213,9 +213,11 @@ def answer_as(event: RequestReceived, response: Any) -> Answer:
     pytest.fail(f"no answer of ours fits {response}: {errors}")
 
 
-@recordings
-def test_every_prompt_to_a_cli_is_one_that_we_would_write(recording: Path) -> None:
-    for direction, msg in lines_of(recording):
-        if direction == "in" and msg.get("type") == "user":
-            prompt = msgspec.convert(msg, Prompt)
-            assert written(encode_line(prompt)) == {"parent_tool_use_id": None, **msg}
+def test_every_prompt_to_a_cli_is_one_that_we_would_write() -> None:
+    for recording in RECORDINGS:
+        for direction, msg in lines_of(recording):
+            if direction == "in" and msg.get("type") == "user":
+                prompt = msgspec.convert(msg, Prompt)
+                assert written(encode_line(prompt)) == {"parent_tool_use_id": None, **msg}, (
+                    recording
+                )

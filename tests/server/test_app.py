@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import httpx
 import pytest
 
 from bridle.server.app import make_app
-from bridle.server.house import House
+from bridle.server.house import House, open_house
+from bridle.supervisor import open_supervisor
+from tests.supervisor.homes import TURN, Home
 
-from .conftest import PERSON
+from .conftest import PERSON, client_of
 
 
 async def test_a_caller_that_is_given_is_whoever_asks(client: httpx.AsyncClient) -> None:
@@ -27,6 +31,21 @@ async def test_without_a_door_it_refuses_everybody(house: House) -> None:
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         answer = await client.get("/api/v1/me", headers={"authorization": "Bearer x"})
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
+
+
+async def test_two_houses_in_one_process_know_nothing_of_each_other(
+    home: Home, house: House, tmp_path: Path
+) -> None:
+    await home.start(house.supervisor, *TURN, name="one")
+    other = tmp_path / "other"
+    async with (
+        open_supervisor(other) as supervisor,
+        open_house(other, supervisor) as empty,
+        client_of(house, PERSON) as here,
+        client_of(empty, PERSON) as there,
+    ):
+        assert (await here.get("/sessions/one")).json()["name"] == "one"
+        assert (await there.get("/sessions/one")).status_code == 404
 
 
 @pytest.mark.parametrize(

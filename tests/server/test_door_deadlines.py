@@ -54,9 +54,9 @@ def problem(answer: bytes) -> ProblemDetails:
 
 
 async def is_cut_off(reader: asyncio.StreamReader) -> bool:
-    """Without a word, and about when it should be."""
+    """Without a word, and not before its time."""
     start = time.monotonic()
-    return await rest(reader) == b"" and SOON / 2 < time.monotonic() - start < 10 * SOON
+    return await rest(reader) == b"" and time.monotonic() - start > SOON / 2
 
 
 # --- headers
@@ -103,6 +103,7 @@ async def test_nor_those_that_came_together_with_an_earlier_one(server: Served) 
     writer.close()
 
 
+@pytest.mark.slow
 async def test_between_two_requests_there_is_more_time(server: Served) -> None:
     reader, writer = await server.raw()
     for _ in range(3):

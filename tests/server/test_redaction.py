@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridle.server.redaction import BEYOND, WINDOW, Redactor
+from tests.levels import tries
+from tests.operations import grows_as_its_size
 
 ENVIRON = {
     "MY_API_KEY": "correct-horse-battery",
@@ -48,14 +49,12 @@ def shown(value: Any, redactor: Redactor = REDACTOR, **how: Any) -> Any:
 
 
 @pytest.mark.parametrize(("kind", "secret"), SECRETS.items(), ids=SECRETS)
-@pytest.mark.parametrize("around", ["{}", "a\n{}\nb", "({})", "é{} ", "x={}, y", '"{}"', "\t{}"])
-@pytest.mark.parametrize("is_ascii", [True, False])
-def test_a_secret_is_replaced_by_its_kind(
-    kind: str, secret: str, around: str, is_ascii: bool
-) -> None:
-    assert shown([around.format(secret)], ensure_ascii=is_ascii) == [
-        around.format(f"[redacted:{kind}]")
-    ]
+def test_a_secret_is_replaced_by_its_kind(kind: str, secret: str) -> None:
+    around = ["{}", "a\n{}\nb", "({})", "é{} ", "x={}, y", '"{}"', "\t{}"]
+    for is_ascii in (True, False):
+        for text in around:  # each alone: what stands before one must not matter
+            [told] = shown([text.format(secret)], ensure_ascii=is_ascii)
+            assert told == text.format(f"[redacted:{kind}]"), is_ascii
 
 
 @pytest.mark.parametrize(("kind", "secret"), SECRETS.items(), ids=SECRETS)
@@ -245,7 +244,7 @@ DOCUMENTS = st.recursive(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 @given(DOCUMENTS)
 def test_the_json_keeps_its_shape_whatever_is_in_it(document: Any) -> None:
     encoded = json.dumps(document).encode()
@@ -256,7 +255,7 @@ def test_the_json_keeps_its_shape_whatever_is_in_it(document: Any) -> None:
     assert shape(loaded) == shape(document)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 @given(DOCUMENTS, st.sampled_from(sorted(SECRETS.items())))
 def test_a_secret_does_not_get_through_wherever_it_stands(
     document: Any, secret: tuple[str, str]
@@ -267,6 +266,7 @@ def test_a_secret_does_not_get_through_wherever_it_stands(
     assert secret[1] not in key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
 def test_a_secret_is_found_wherever_a_window_ends(secret: str) -> None:
     written = len(json.dumps(secret)) - 2
@@ -281,6 +281,7 @@ def test_a_secret_that_is_longer_than_a_window_is_hidden_to_its_end() -> None:
     assert shown([f"{long} x {long}"]) == ["[redacted:anthropic-key] x [redacted:anthropic-key]"]
 
 
+@pytest.mark.slow
 async def test_others_go_on_while_a_large_text_is_searched() -> None:
     large = json.dumps("ab " * 10_000_000).encode()
     searching = asyncio.ensure_future(asyncio.to_thread(REDACTOR.bytes, large))
@@ -292,11 +293,12 @@ async def test_others_go_on_while_a_large_text_is_searched() -> None:
     assert turns > 10
 
 
+@pytest.mark.slow
 def test_many_keys_with_secrets_take_no_longer() -> None:
     encoded = json.dumps({f"sk-ant-{number:020}": "x" * 50 for number in range(20_000)}).encode()
-    start = time.process_time()
+    few = json.dumps({f"sk-ant-{number:020}": "x" * 50 for number in range(2_000)}).encode()
     assert len(json.loads(REDACTOR.bytes(encoded))) == 20_000
-    assert time.process_time() - start < 2.0
+    assert grows_as_its_size(REDACTOR.bytes, few, encoded)
 
 
 #: Beginnings of secrets, and halves of them, each after the other.
@@ -335,26 +337,13 @@ KINDS_OF_DOCUMENT: dict[str, Callable[[str, int], str]] = {
 }
 
 
-#: What is over so soon says nothing of how it grows.
-AT_ONCE = 0.03
-
-
-def seconds_for(encoded: bytes) -> float:
-    """Of the processor, the best of three: others are at work too."""
-    took: list[float] = []
-    while len(took) < 3:
-        start = time.process_time()
-        REDACTOR.bytes(encoded)
-        took.append(time.process_time() - start)
-    return min(took)
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS_OF_DOCUMENT)
-@pytest.mark.parametrize("half", HALVES)
-def test_no_text_takes_longer_than_its_length(half: str, kind: str) -> None:
+def test_no_text_takes_longer_than_its_length(kind: str) -> None:
     document = KINDS_OF_DOCUMENT[kind]
-    small, large = (document(half, size * 1024).encode() for size in (32, 256))
-    took = seconds_for(large)
-    assert took < 0.5
-    # Eight times as much: by its square it would take 64 times as long.
-    assert took < max(AT_ONCE, 24 * seconds_for(small))
+    slow = []
+    for half in HALVES:
+        small, large = (document(half, size * 1024).encode() for size in (25, 250))
+        if not grows_as_its_size(REDACTOR.bytes, small, large):
+            slow.append(half)
+    assert slow == []

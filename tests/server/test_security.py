@@ -14,7 +14,7 @@ from litestar.routes import ASGIRoute, HTTPRoute
 from msgspec import Struct
 
 from bridle.server.access import Role, roles_of
-from bridle.server.app import make_app
+from bridle.server.app import routed
 from bridle.server.mounts import Mount
 from tests.supervisor.homes import LIMIT, ME, TURN, Home, until
 
@@ -48,7 +48,7 @@ class House(Struct, frozen=True):
     permit: str
 
     def routes(self, *, session: str) -> Iterator[Asked]:
-        for route in make_app(self.server.house, mounts=MOUNTS).routes:
+        for route in routed(tuple(mount.place for mount in MOUNTS)).routes:
             if isinstance(route, ASGIRoute):
                 yield Asked("POST", route.path, roles_of(route.route_handler), False)
                 continue
@@ -185,6 +185,7 @@ async def test_with_a_wrong_token_nothing_is_told_not_even_to_whom_anybody_may_a
             assert await ask(client, one) == (401, "unauthorized"), (one, wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1:1"])
 async def test_by_a_foreign_name_nothing_is_told(house: House, host: str) -> None:
     server = house.server
@@ -193,6 +194,7 @@ async def test_by_a_foreign_name_nothing_is_told(house: House, host: str) -> Non
         assert await ask(client, one) == (421, "foreign_host"), one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:3000"])
 async def test_a_foreign_page_is_told_nothing_and_gets_no_leave_to_ask(
     house: House, origin: str
@@ -219,6 +221,7 @@ async def test_an_agents_token_does_for_what_takes_it_and_for_nothing_else(house
             assert status < 500, one
 
 
+@pytest.mark.slow
 async def test_a_permits_token_does_for_its_own_door_and_for_nothing_else(house: House) -> None:
     client = Client(house.server, house.permit)
     for one in house.routes(session=house.own):
@@ -241,6 +244,7 @@ async def test_a_persons_token_is_refused_at_the_doors_of_agents_and_told_what_t
             assert "`bridle mcp token" in answer.json()["remedy"]
 
 
+@pytest.mark.slow
 async def test_what_is_not_below_an_agent_is_not_there_for_it(house: House) -> None:
     client = Client(house.server, house.agent)
     for name in (house.other, "other", "no-such-session"):
@@ -281,6 +285,7 @@ TRICKS = [
 ]
 
 
+@pytest.mark.slow
 async def test_tricks_in_names_never_break_it(house: House) -> None:
     client = Client(house.server, way="socket")
     for trick in TRICKS:
@@ -291,6 +296,7 @@ async def test_tricks_in_names_never_break_it(house: House) -> None:
                 assert status < 500, (path, code)
 
 
+@pytest.mark.slow
 async def test_tricks_in_parameters_never_break_it(house: House) -> None:
     names = ("after", "limit", "kinds", "state", "label", "parent", "folder", "status", "session")
     client = Client(house.server, way="socket")
@@ -303,6 +309,7 @@ async def test_tricks_in_parameters_never_break_it(house: House) -> None:
                 assert status < 500, (path, code)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "folder",
     ["..", "../../etc", "a\\u0000b", "/" + "x" * 5000, "~", "", "/proc/self/mem", "\\ud800"],

@@ -314,6 +314,7 @@ async def test_nobody_serves_a_home_from_inside_of_its_agents(
     assert not (home.folder / "token").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOWS)
 async def test_an_agent_that_starts_the_server_gets_none(home: Home, how: str) -> None:
     program = [sys.executable, str(HERE / "serving_program.py"), str(home.folder), "0"]

@@ -11,7 +11,6 @@ import socket
 import stat
 import sys
 import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -187,10 +186,8 @@ async def test_a_folder_for_it_that_is_too_long_is_passed_over(
 
 
 async def test_a_folder_that_is_not_ours_alone_is_not_used_for_it(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short = tmp_path / "run"
-    short.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
     folder = tmp_path / ("long" * 30)
     [*_, path] = sockets.addresses_of(folder, "127.0.0.1", 1)
@@ -216,12 +213,10 @@ async def test_streams_are_ended_by_the_server_when_it_ends(home: Home) -> None:
         reader, writer = await server.raw()
         writer.write(stream_words(server))
         assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
-        start = time.monotonic()
         server.ready.stopping.ask()
         async with asyncio.timeout(LIMIT):
             said = await reader.read()
         assert said.endswith(b"0\r\n\r\n")  # to its end, and not cut off
-        assert time.monotonic() - start < 2
         writer.close()
     assert files(home.folder) == []
 
@@ -273,8 +268,8 @@ async def test_one_that_takes_too_long_is_cut_off(
         writer.close()
 
 
-async def test_told_twice_it_ends_at_once(home: Home) -> None:
-    start = time.monotonic()
+async def test_told_twice_it_ends_at_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridle.server.serving.GRACE_SECONDS", 600)
     async with served(home.folder) as server:
         reader, writer, _ = await begun(server)
         server.ready.stopping.ask()
@@ -282,7 +277,6 @@ async def test_told_twice_it_ends_at_once(home: Home) -> None:
         with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
         writer.close()
-    assert time.monotonic() - start < 4
 
 
 async def test_cancelled_it_leaves_nothing_behind(home: Home) -> None:
@@ -300,6 +294,7 @@ async def test_cancelled_it_leaves_nothing_behind(home: Home) -> None:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_it_in_good_order(home: Home, number: int) -> None:
     async with process(home) as (server, _):
@@ -309,6 +304,7 @@ async def test_a_signal_ends_it_in_good_order(home: Home, number: int) -> None:
     assert files(home.folder) == []
 
 
+@pytest.mark.slow
 async def test_a_signal_is_heeded_while_a_stream_is_open(home: Home) -> None:
     async with process(home) as (server, path):
         transport = httpx.AsyncHTTPTransport(uds=path)

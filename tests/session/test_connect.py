@@ -262,6 +262,7 @@ async def test_a_cli_that_is_not_there_is_told_with_what_to_do(tmp_path: Path) -
             pytest.fail("it must not be ready")
 
 
+@pytest.mark.slow
 async def test_twenty_sessions_live_side_by_side_on_one_thread(fake_cli: MakeFake) -> None:
     async def one(number: int) -> str:
         fake = fake_cli([{"prompt": True}, {"init": {}}, {"result": str(number)}])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 import bridle
 from bridle import Allow, CanUseTool
@@ -19,6 +20,7 @@ SMALL = '{"type":"assistant","message":{"id":"m","model":"m","content":[]}}\n'
 LIMIT = 90
 
 
+@pytest.mark.slow
 async def test_an_interrupt_is_answered_with_a_million_unread_and_ten_approvals_pending(
     fake_cli: MakeFake,
 ) -> None:
@@ -42,19 +44,16 @@ async def test_an_interrupt_is_answered_with_a_million_unread_and_ten_approvals_
     async with bridle.connect(command=fake.command, approver=never) as session:
         turn = await session.send("go")
         await asyncio.wait_for(asked.wait(), LIMIT)
-        start = time.monotonic()
         await asyncio.wait_for(session.interrupt(timeout=LIMIT), LIMIT)
         result = await turn.result(LIMIT)
-        spent = time.monotonic() - start
         grown = (psutil.Process().memory_info().rss - before) / 1e6
         assert result.subtype == "error_during_execution"
         assert len(turn._exchange) == 1_000_002
         assert [len(str(await anext(turn))) > 0 for _ in range(3)] == [True] * 3
-    # All of it had to be read first, because the answer stands behind it in the same pipe.
-    assert spent < 60
     assert grown < 500
 
 
+@pytest.mark.slow
 async def test_a_loud_session_does_not_starve_a_quiet_one(fake_cli: MakeFake) -> None:
     flood = {"repeat": 300, "steps": [{"raw": SMALL * 1_000}]}
     loud = fake_cli([{"prompt": True}, flood, {"result": "loud"}])
@@ -71,6 +70,7 @@ async def test_a_loud_session_does_not_starve_a_quiet_one(fake_cli: MakeFake) ->
         assert (await first.result(LIMIT)).text == "loud"
 
 
+@pytest.mark.slow
 async def test_a_line_over_the_limit_is_survived_and_counted(fake_cli: MakeFake) -> None:
     fake = fake_cli([{"prompt": True}, {"big": 70_000_000}, {"result": "after"}])
     async with bridle.connect(command=fake.command) as session:
@@ -78,13 +78,17 @@ async def test_a_line_over_the_limit_is_survived_and_counted(fake_cli: MakeFake)
         assert session.counters.oversized == 1
 
 
+@pytest.mark.slow
 async def test_a_log_does_not_make_a_long_line_slow(fake_cli: MakeFake, tmp_path: Path) -> None:
     """Joined once, and not again with every piece: that would be quadratic."""
     lines: list[bytes] = []
-    for log in (tmp_path / "log.ndjson", lambda _, line: lines.append(line)):
+    took: list[float] = []
+    for log in (None, tmp_path / "log.ndjson", lambda _, line: lines.append(line)):
         fake = fake_cli([{"prompt": True}, {"big": 30_000_000}, {"result": "after"}])
         start = time.process_time()
         async with bridle.connect(command=fake.command, log=log) as session:
             assert (await (await session.send("go")).result(LIMIT)).text == "after"
-        assert time.process_time() - start < 3
+        took.append(time.process_time() - start)
+    # Without a log, then with two kinds of it: by the square it would be fifty times as long.
+    assert max(took) < 12 * took[0]
     assert max(map(len, lines)) > 30_000_000

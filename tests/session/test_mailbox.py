@@ -122,6 +122,17 @@ async def test_too_many_unread_deltas_lose_the_oldest_and_count_them() -> None:
     assert mailbox.dropped_deltas == 2_490
 
 
+async def test_what_lay_in_the_file_between_dropped_deltas_is_all_there() -> None:
+    mailbox = Mailbox(unread_bytes=0, unread_deltas=0)
+    for number in range(1, 7):
+        mailbox.put(event(say(str(number))))
+        if number % 2 == 0:
+            mailbox.put(event(delta(str(number))))
+    assert len(mailbox) == 9
+    assert await read_all(mailbox) == ["1", "2", "3", "4", "5", "6"]
+    assert mailbox.dropped_deltas == 3
+
+
 async def test_dropped_deltas_take_no_memory() -> None:
     mailbox = Mailbox(unread_deltas=100)
     line = event(delta("x"))

@@ -151,6 +151,15 @@ async def bodies(supervisor: Supervisor, session: str, kind: str) -> list[Any]:
     return [msgspec.json.decode(event.body, type=decode) for event in events if event.kind == kind]
 
 
+async def first_of(supervisor: Supervisor, session: str, kind: str) -> list[Any]:
+    """The first of them, once it is there."""
+    async with asyncio.timeout(LIMIT):
+        async for batch in supervisor.journal.log.follow(supervisor.get(session).id):
+            if any(event.kind == kind for event in batch.stored):
+                return (await bodies(supervisor, session, kind))[:1]
+    raise AssertionError("the log was closed")
+
+
 async def kinds(supervisor: Supervisor, session: str) -> list[str]:
     name = supervisor.get(session).id
     return [event.kind for event in await supervisor.journal.log.read(name, 0, 10_000)]

@@ -14,6 +14,7 @@ from bridle.supervisor.budgets import Ledger, check_limits
 from bridle.supervisor.lineage import Family, orphans_of
 from bridle.views import stream
 from bridle.views.stream import Limits
+from tests.levels import tries
 
 from .streams import Tape, session
 
@@ -137,7 +138,7 @@ def test_one_timer_serves_all(all_: Ledgers) -> None:
 
 
 @given(st.floats(1e9, 2e9), st.floats(0.01, 1e6))
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=tries(100, 1_000), deadline=None)
 def test_a_limit_of_time_is_reached_when_its_timer_rings(start: float, seconds: float) -> None:
     ledgers = Ledgers()
     tape = Tape("a", limits=Limits(seconds=seconds))
@@ -364,7 +365,7 @@ def test_what_is_no_limit_is_refused(limits: Limits, measure: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(10, 60), deadline=None)
 def test_as_long_as_each_keeps_to_its_own_limit_no_ancestors_limit_is_passed(
     data: st.DataObject,
 ) -> None:

@@ -59,6 +59,7 @@ async def test_prompts_that_wait_are_not_told_beyond_a_limit(home: Home) -> None
         await supervisor.wait("a", lambda r: r.turns == 4, LIMIT)
 
 
+@pytest.mark.slow
 async def test_when_the_time_is_over_the_turn_is_interrupted(home: Home) -> None:
     cli = home.cli(*WORKS, {"await_request": "interrupt"}, INTERRUPTED, *TURN)
     async with home.open() as supervisor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import time
 
 import pytest
 
@@ -52,9 +51,7 @@ async def test_how_an_agent_ended_is_kept(home: Home, end: str) -> None:
     steps, (state, outcome), facts = ENDS[end]
     async with home.open() as supervisor:
         record = await home.start(supervisor, *steps)
-        start = time.monotonic()
         record = await until(supervisor, record.id, "stopped", "failed", "lost")
-        assert time.monotonic() - start < 3, "it was not noticed at once"
         assert (record.state, record.outcome) == (state, outcome)
         [ended] = await bodies(supervisor, record.id, stream.ENDED)
         assert (ended.how, ended.code, ended.signal, ended.had_result) == facts

@@ -53,6 +53,7 @@ async def test_a_parent_answers_what_it_was_asked_before_the_controller_was_kill
         await home.reported('"behavior": "allow"')
 
 
+@pytest.mark.slow
 async def test_what_came_due_while_nobody_was_there_goes_on_at_once(home: Home) -> None:
     approval = await killed_while_it_asks(home, 1)
     assert approval.asked

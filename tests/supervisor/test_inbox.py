@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from bridle.protocol.outbound import prompt_line
 from bridle.supervisor.inbox import Compared, compare, is_harmless
+from tests.levels import tries
 
 encode = msgspec.json.encode
 #: There are few texts to put together.
-FEW = settings(max_examples=200, deadline=None)
+FEW = settings(max_examples=tries(20, 200), deadline=None)
 
 
 def line(**message: Any) -> bytes:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
 import pytest
+
+from tests.levels import tries
 
 from .accounts import Account, check_all
 from .controller import Order
@@ -14,7 +15,7 @@ from .killing import Run, controllers
 from .leftovers import no_leftovers
 from .plans import NEW, OLD, planned, write_plan
 
-KILLS = int(os.environ.get("KILLS") or (300 if os.environ.get("CI") else 30))
+KILLS = tries(10, 300, 1_000)
 AGENTS = 8
 
 
@@ -46,6 +47,7 @@ async def kill_again_and_again(run: Run, times: int, seed: int) -> list[str]:
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60 + KILLS * 2)
 async def test_agents_of_killed_controllers_lose_and_repeat_nothing(tmp_path: Path) -> None:
     seed = random.randrange(1 << 30)

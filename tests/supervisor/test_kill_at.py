@@ -4,7 +4,9 @@ had happened. Each point is a line in `points`."""
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +46,14 @@ OLD_TOO = [
 ]
 
 
+def sampled(cases: Sequence[Any]) -> list[Any]:
+    """Each takes half a second: `make test` runs one in six."""
+    return [
+        pytest.param(*case, marks=() if number % 6 == 0 else pytest.mark.slow)
+        for number, case in enumerate(cases)
+    ]
+
+
 def plan(folder: Path, version: str = NEW) -> None:
     write_plan(folder, [as_program(folder, planned(folder, "a", 2, version, large=2))])
 
@@ -69,7 +79,7 @@ async def finished(run: Run, folder: Path, *before: Said) -> Account:
 
 @pytest.mark.parametrize(
     ("point", "version"),
-    [*((point, NEW) for point in WORKING), *((point, OLD) for point in OLD_TOO)],
+    sampled([*((point, NEW) for point in WORKING), *((point, OLD) for point in OLD_TOO)]),
 )
 async def test_killed_here_a_controller_leaves_all_that_the_next_one_needs(
     tmp_path: Path, point: str, version: str
@@ -85,7 +95,7 @@ async def test_killed_here_a_controller_leaves_all_that_the_next_one_needs(
         assert MAYBE_DONE not in str(account.told)
 
 
-@pytest.mark.parametrize("point", TAKING_UP)
+@pytest.mark.parametrize("point", sampled([(point,) for point in TAKING_UP]))
 async def test_a_controller_may_be_killed_again_and_again_while_it_takes_up(
     tmp_path: Path, point: str
 ) -> None:
@@ -96,7 +106,7 @@ async def test_a_controller_may_be_killed_again_and_again_while_it_takes_up(
         await finished(run, tmp_path, *said)
 
 
-@pytest.mark.parametrize("point", STOPPING)
+@pytest.mark.parametrize("point", sampled([(point,) for point in STOPPING]))
 async def test_a_stop_that_was_asked_for_is_done_by_the_next_controller(
     tmp_path: Path, point: str
 ) -> None:
@@ -120,6 +130,7 @@ async def test_what_was_deleted_does_not_come_back_without_its_past(tmp_path: Pa
         assert (await run(Order(task="look"))).lines == ["up", "sees 0 approvals", "done"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", CLOSING)
 @pytest.mark.parametrize("version", [NEW, OLD])
 async def test_agents_run_on_when_their_controller_closes(
@@ -133,6 +144,7 @@ async def test_agents_run_on_when_their_controller_closes(
         await finished(run, tmp_path, said)
 
 
+@pytest.mark.slow
 async def test_to_take_up_twice_is_the_same_as_once(tmp_path: Path) -> None:
     plan(tmp_path)
     async with no_leftovers(tmp_path), controllers(tmp_path) as run:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -17,7 +16,8 @@ from bridle.approvals import events as approvals
 from bridle.supervisor.fold import KEPT_PROMPTS, fold
 from bridle.supervisor.record import SessionRecord, blank, changes, restored, snapshot
 from bridle.views import stream
-from bridle.views.stream import BODIES, Entry, Limits, StateChanged
+from bridle.views.stream import BODIES, Limits, StateChanged
+from tests.levels import tries
 
 from .streams import Tape
 from .walks import next_steps
@@ -293,7 +293,7 @@ def test_tokens_of_turns_are_added_up_where_models_are_not_told() -> None:
 
 
 @given(st.lists(st.integers(1, 10**7), max_size=40))
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=tries(100, 1_000), deadline=None)
 def test_money_does_not_drift(steps: list[int]) -> None:
     tape = ready()
     told = 0.0
@@ -379,7 +379,7 @@ def test_an_event_that_is_in_it_changes_nothing() -> None:
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(10, 40), deadline=None)
 def test_a_record_that_was_kept_goes_on_like_one_that_was_not(data: st.DataObject) -> None:
     tape = Tape()
     for _ in range(data.draw(st.integers(0, 25))):
@@ -405,7 +405,7 @@ NAMES = st.sampled_from(["launch", "end", "type", "line", "id", "uuid", "at", "h
 
 
 @given(st.lists(st.tuples(st.sampled_from(KINDS), st.binary(max_size=30), st.booleans())))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 def test_bodies_of_any_bytes_never_raise(events: list[tuple[str, bytes, bool]]) -> None:
     tape = ready()
     for kind, body, is_cut in events:
@@ -414,7 +414,7 @@ def test_bodies_of_any_bytes_never_raise(events: list[tuple[str, bytes, bool]]) 
 
 
 @given(st.sampled_from(KINDS), st.dictionaries(NAMES, VALUES), st.booleans())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 def test_bodies_of_any_shape_never_raise(kind: str, body: dict[str, Any], is_cut: bool) -> None:
     tape = ready()
     tape.put(kind, msgspec.json.encode(body), is_cut=is_cut)
@@ -474,26 +474,15 @@ def test_what_real_clis_said_ends_idle_with_all_prompts_answered(wire: Path) -> 
         assert record.claude_session_id
 
 
-def test_an_ordinary_line_costs_the_same_whatever_its_length() -> None:
+def test_of_an_ordinary_line_no_more_is_read_than_its_head() -> None:
+    """However long it is: what can't be read behind the head is not even noticed."""
     tape = ready()
     tape.write("a")
     tape.begin()
-    costs = []
-    for size in (300, 100_000):
-        tape.say("assistant", {"session_id": "c1", "text": "x" * size})
-        body, first = tape.entries[-1].body, tape.record.seq + 1
-        entries = [Entry(first + n, 1.0, stream.SAID, body) for n in range(5000)]
-        best = min(_seconds(tape.record, entries[n : n + 1000]) for n in range(0, 5000, 1000))
-        costs.append(best)
-    # To read all of it would take some hundred times as long.
-    assert costs[1] < 10 * costs[0]
-
-
-def _seconds(record: SessionRecord, entries: list[Entry]) -> float:
-    began = perf_counter()
-    for entry in entries:
-        fold(record, entry)
-    return perf_counter() - began
+    tape.say("assistant", {"session_id": "c1", "text": "x" * 100_000})
+    whole = tape.entries[-1].body
+    record = tape.put(stream.SAID, whole[:1_000] + b"\xff" * 100_000)
+    assert (record.unreadable, record.state) == (0, "running")
 
 
 def test_a_line_whose_head_is_in_another_order_is_read_too() -> None:

@@ -19,10 +19,24 @@ from bridle.policy import Call
 from bridle.policy.verdicts import Denied
 from bridle.supervisor import Supervisor
 from bridle.supervisor.guards import Guards
-from bridle.supervisor.takeover import Saved
+from bridle.supervisor.takeover import Saved, saved_state
 from bridle.views import stream
 
-from .homes import ASKS, DONE, INIT, LIMIT, ME, PROMPT, TURN, WORKS, Home, asked, bodies, until
+from .homes import (
+    ASKS,
+    DONE,
+    INIT,
+    LIMIT,
+    ME,
+    PROMPT,
+    TURN,
+    WORKS,
+    Home,
+    asked,
+    bodies,
+    first_of,
+    until,
+)
 
 NUL = "\x00"
 
@@ -76,6 +90,7 @@ async def test_an_end_with_many_strange_last_words_is_understood(home: Home) -> 
         await until(supervisor, "a", "idle", "running", "failed")
 
 
+@pytest.mark.slow
 async def test_stderr_in_large_pieces_is_stored_once(home: Home) -> None:
     async with home.open(keep=True) as supervisor:
         await home.start(supervisor, PROMPT, {"stderr": NUL * 150_000}, INIT, name="a")
@@ -142,12 +157,15 @@ async def test_a_handshake_that_was_refused_meanwhile_is_no_handshake(home: Home
         assert home.alive() == []
 
 
-async def first_of(supervisor: Supervisor, session: str, kind: str) -> list[Any]:
-    async with asyncio.timeout(LIMIT):
-        async for batch in supervisor.journal.log.follow(session):
-            if any(event.kind == kind for event in batch.stored):
-                return (await bodies(supervisor, session, kind))[:1]
-    raise AssertionError("the log was closed")
+async def test_a_saved_state_of_an_earlier_launch_is_not_used(home: Home) -> None:
+    async with home.open() as supervisor:
+        await home.start(supervisor, *TURN, PROMPT, name="a")
+        made = await until(supervisor, "a", "idle")
+        assert made.launch
+        of_it = await saved_state(supervisor._means, made.id, made.launch.id)
+        assert of_it.seq
+        other = await saved_state(supervisor._means, made.id, "another")
+        assert (other.launch, other.seq) == ("another", 0)
 
 
 async def test_a_saved_state_of_another_version_is_not_needed(home: Home) -> None:
@@ -196,6 +214,7 @@ async def test_hooks_that_can_not_be_made_are_told_and_end_no_agent(home: Home) 
         assert supervisor.get("a").state == "running"
 
 
+@pytest.mark.slow
 async def test_too_many_rules_in_a_folder_are_told_and_nothing_is_started(home: Home) -> None:
     settings = home.work / ".claude" / "settings.json"
     async with home.open() as supervisor:

@@ -78,6 +78,7 @@ async def resynced(supervisor: Supervisor, session: str) -> None:
                 return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("torn", [1, 2])
 async def test_it_is_asked_again_until_the_answer_is_whole(home: Home, torn: int) -> None:
     steps: tuple[Step, ...] = ({"torn": torn}, {"lose": RESULT}, {"say": "glued to it"}, *TURN)

@@ -40,6 +40,7 @@ async def held(home: Home, supervisor: Supervisor, *steps: Step) -> SessionRecor
     return record
 
 
+@pytest.mark.slow
 async def test_a_rate_limit_holds_all_until_its_time(home: Home) -> None:
     async with home.open(size=3) as supervisor:
         end = time.time() + 2.0
@@ -55,6 +56,7 @@ async def test_a_rate_limit_holds_all_until_its_time(home: Home) -> None:
         assert (await until(supervisor, "first", "running")).until is None
 
 
+@pytest.mark.slow
 async def test_a_retry_says_how_long(home: Home) -> None:
     async with home.open() as supervisor:
         start = time.time()
@@ -124,6 +126,7 @@ async def test_a_warning_holds_nobody(home: Home) -> None:
         assert await bodies(supervisor, "a", stream.LIMITED) == []
 
 
+@pytest.mark.slow
 async def test_a_limit_outlives_the_supervisor_and_ends_at_its_time(home: Home) -> None:
     end = time.time() + 2.5
     async with home.open(keep=True) as supervisor:

@@ -203,6 +203,7 @@ async def test_replies_to_the_controllers_requests_can_be_scripted(
         await cli.ask(McpStatus(), 0.2)
 
 
+@pytest.mark.slow
 async def test_it_tears_lines_talks_nonsense_and_writes_60_mb_lines(
     fake_cli: MakeFake, piped_cli: Start
 ) -> None:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from bridle.testing import pytest_plugin
 
 CONFTEST = 'pytest_plugins = ["bridle.testing.pytest_plugin"]\n'
@@ -47,6 +49,7 @@ def test_real(real_cli):
 """
 
 
+@pytest.mark.slow
 def test_the_fixtures_work_for_users_and_a_missing_npm_skips_with_one_clear_line(
     tmp_path: Path,
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +24,8 @@ from bridle.views import (
     transcript,
     usage,
 )
+from tests.levels import tries
+from tests.operations import operations
 
 from .helpers import SCENARIOS, Told, recorded
 
@@ -62,7 +62,7 @@ DAY = a_day()
 
 
 @pytest.mark.parametrize("name", FOLDS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(10, 30), deadline=None)
 @given(data=st.data())
 def test_a_state_that_was_kept_goes_on_as_if_it_had_not_been(
     name: str, data: st.DataObject
@@ -115,7 +115,7 @@ near_misses = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tries(30, 300), deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -138,7 +138,7 @@ def test_no_body_makes_a_fold_raise(events: list[tuple[str, bytes, bool]]) -> No
         assert msgspec.json.decode(msgspec.json.encode(states[name]), type=state) == states[name]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tries(20, 200), deadline=None)
 @given(near_misses, st.sampled_from(["assistant", "user", "result", "system"]))
 def test_no_line_of_an_agent_makes_a_fold_raise(members: Any, kind: str) -> None:
     told = Told()
@@ -171,39 +171,33 @@ class Passes:
         self.seq = 0
         self._readings = [read(entry) for entry in entries]
 
-    def go_on(self, passes: int) -> float:
-        """Seconds for one of these passes, the fastest: others may use the machine too."""
-        best = float("inf")
-        for _ in range(passes):
-            later = [msgspec.structs.replace(one, seq=self.seq + one.seq) for one in self._readings]
-            self.seq += len(later)
-            began = time.perf_counter()
-            for name, (fold, _) in FOLDS.items():
-                state = self.states[name]
-                for reading in later:
-                    fold(state, reading)
-            best = min(best, time.perf_counter() - began)
-        return best
+    def go_on(self) -> None:
+        later = [msgspec.structs.replace(one, seq=self.seq + one.seq) for one in self._readings]
+        self.seq += len(later)
+        for name, (fold, _) in FOLDS.items():
+            state = self.states[name]
+            for reading in later:
+                fold(state, reading)
 
     def size(self) -> int:
         return sum(len(msgspec.json.encode(state)) for state in self.states.values())
 
 
-#: `LONG=1000000` for the whole million, which takes ten seconds.
-LONG = int(os.environ.get("LONG", "100000"))
+LONG = tries(10_000, 100_000, 1_000_000)
 
 
+@pytest.mark.deeper
 def test_to_add_one_event_costs_the_same_after_a_long_history() -> None:
     """Nothing is kept but what is open: a state is no larger and no slower than it was early."""
     told = Told()
     for number in range(800):
         told.text(f"words {number}")
     passes = Passes([*told.entries, *renumbered(rounds(40), len(told.entries))])
-    early = passes.go_on(3)
+    early = operations(passes.go_on)
     early_size = passes.size()
     while passes.seq < LONG:
-        passes.go_on(1)
-    assert passes.go_on(3) < 3 * early
+        passes.go_on()
+    assert operations(passes.go_on) < 1.1 * early
     assert passes.size() < 1.1 * early_size + 1_000
 
 

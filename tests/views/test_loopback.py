@@ -15,6 +15,7 @@ from bridle.views import happenings as h
 from bridle.views import read, stream
 from bridle.views.detail import SIZES, Detail, cut_input, shown, size_of
 from bridle.views.loopback import LoopbackState, fold
+from tests.levels import tries
 
 from .helpers import NEW, OLD, SCENARIOS, Told, assistant, recorded
 from .test_folds import DAY, KINDS
@@ -36,7 +37,7 @@ WHOLE = LoopbackState()
 EXPECTED = [(WHOLE.count, fold(WHOLE, entry)) for entry in READ]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 @given(cuts=st.sets(st.integers(0, len(DAY) - 1), max_size=20))
 def test_happenings_and_numbers_are_the_same_however_the_stream_is_cut(cuts: set[int]) -> None:
     state, found = LoopbackState(), []
@@ -71,7 +72,7 @@ def test_an_event_that_is_in_it_already_brings_nothing() -> None:
     assert state.count == count
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 @given(
     events=st.lists(
         st.tuples(st.sampled_from(KINDS), st.binary(max_size=60), st.booleans()), max_size=8
@@ -95,7 +96,7 @@ def test_bodies_of_any_bytes_never_raise(events: list[tuple[str, bytes, bool]]) 
         },
     )
 )  # fmt: skip
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 def test_messages_of_any_shape_never_raise(message: dict[str, Any]) -> None:
     told = Told()
     told.said(message)
@@ -304,7 +305,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 @given(
     given=st.dictionaries(TEXTS, VALUES, max_size=9),
     most=st.sampled_from([500, 4_000, 120_000]),

@@ -20,6 +20,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "views.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_first_block_shows_a_call_that_its_result_joins(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

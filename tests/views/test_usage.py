@@ -67,6 +67,14 @@ def test_what_a_resumed_process_brings_along_is_not_counted_twice() -> None:
     assert [launch.tokens for launch in total.launches] == [Tokens(10, 20), Tokens(20, 40)]
 
 
+def test_the_time_of_the_service_goes_on_after_a_slash_command() -> None:
+    """Which says that it took none; the next turn tells the sum again."""
+    told = Told()
+    for total in (300, 0, 500):
+        told.result(0.1, duration_api_ms=total)
+    assert used(told.entries).api_seconds == pytest.approx(0.5)
+
+
 def test_a_fork_does_not_pay_for_its_origin() -> None:
     told = Told()
     told.begins("one", resume="another session")
@@ -149,6 +157,7 @@ def test_a_running_turn_is_estimated_and_each_message_counted_once() -> None:
     assert used(told.entries).running == Tokens()
 
 
+@pytest.mark.slow
 def test_old_launches_are_told_only_in_all() -> None:
     told = Told()
     for number in range(MAX_LAUNCHES + 20):

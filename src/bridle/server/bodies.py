@@ -7,7 +7,6 @@ one that does not say how long it is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from litestar.types import ASGIApp, Receive, Scope, Send
@@ -31,18 +30,16 @@ class BodyLimits(Struct, frozen=True, kw_only=True):
     seconds: float = 60.0
 
 
-def bounded(limits: BodyLimits) -> Callable[[ASGIApp], ASGIApp]:
+def bounded(app: ASGIApp) -> ASGIApp:
     """A middleware of the application, which knows by then which route it is."""
 
-    def around(app: ASGIApp) -> ASGIApp:
-        async def call(scope: Scope, receive: Receive, send: Send) -> None:
-            is_large = str(scope.get("path_template", "")).endswith(_LARGE)
-            most = limits.large if is_large else min(limits.most, limits.large)
-            await app(scope, _Body(scope, receive, most, limits.seconds), send)
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        limits: BodyLimits = scope["state"]["house"].bodies
+        is_large = str(scope.get("path_template", "")).endswith(_LARGE)
+        most = limits.large if is_large else min(limits.most, limits.large)
+        await app(scope, _Body(scope, receive, most, limits.seconds), send)
 
-        return call
-
-    return around
+    return call
 
 
 class _Body:

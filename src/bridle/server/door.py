@@ -12,9 +12,8 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
-from litestar import Litestar
 from litestar.enums import ScopeType
-from litestar.types import Message, Receive, Scope, Send
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..supervisor import Supervisor
 from .access import Caller
@@ -46,7 +45,7 @@ _log = logging.getLogger(__name__)
 class Door:
     """An ASGI application around another one."""
 
-    def __init__(self, app: Litestar, house: House, names: Names) -> None:
+    def __init__(self, app: ASGIApp, house: House, names: Names) -> None:
         self._app = app
         self._house = house
         self._names = names

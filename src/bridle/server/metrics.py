@@ -89,24 +89,30 @@ class Metrics:
     def count(self, ended: Approval) -> None:
         self._ended.labels(ended.status).inc()
 
-    def counted(self, app: ASGIApp) -> ASGIApp:
-        """A middleware of the application: each request by the template of its route."""
+    def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
+        known = method if method in METHODS else "other"
+        self._requests.labels(route, known, status).inc()
+        self._seconds.labels(route, known).observe(seconds)
 
-        async def call(scope: Scope, receive: Receive, send: Send) -> None:
-            begun = time.perf_counter()
-            route = str(scope.get("path_template", "")) or "none"
-            method = scope.get("method", "")
-            known = method if method in METHODS else "other"
 
-            async def sent(message: Message) -> None:
-                if message["type"] == "http.response.start":
-                    self._requests.labels(route, known, message["status"]).inc()
-                    self._seconds.labels(route, known).observe(time.perf_counter() - begun)
-                await send(message)
+def counted(app: ASGIApp) -> ASGIApp:
+    """A middleware of the application: each request by the template of its route."""
 
-            await app(scope, receive, sent)
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        begun = time.perf_counter()
+        route = str(scope.get("path_template", "")) or "none"
+        method = str(scope.get("method", ""))
+        metrics: Metrics = scope["state"]["house"].metrics
 
-        return call
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                took = time.perf_counter() - begun
+                metrics.count_request(route, method, message["status"], took)
+            await send(message)
+
+        await app(scope, receive, sent)
+
+    return call
 
 
 class _Present(Collector):

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Called with scope, receive and send; the caller is in the scope, as `user`.
 Application: TypeAlias = Callable[[Any, Any, Any], Any]
+#: The path, the methods and the roles of a mount.
+Place: TypeAlias = tuple[str, tuple[str, ...], tuple[Role, ...]]
 
 
 class Mount(Struct, frozen=True):
@@ -31,6 +33,10 @@ class Mount(Struct, frozen=True):
     app: Application
     methods: tuple[str, ...]
     roles: tuple[Role, ...]
+
+    @property
+    def place(self) -> Place:
+        return self.path, self.methods, self.roles
 
 
 #: Opens them for a house; they are closed when it ends.
@@ -42,14 +48,17 @@ async def no_mounts(_: House) -> AsyncIterator[Sequence[Mount]]:
     yield ()
 
 
-def mounted(mount: Mount) -> ASGIRouteHandler:
+def mounted(place: Place) -> ASGIRouteHandler:
+    """The route to what is mounted there, which a request brings along in its state."""
+    path, methods, roles = place
+
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         method = scope.get("method", "")
-        if method not in mount.methods:
-            allowed = ", ".join(mount.methods)
-            words = f"{method} is nothing that {mount.path} takes."
+        if method not in methods:
+            allowed = ", ".join(methods)
+            words = f"{method} is nothing that {path} takes."
             remedy = f"It takes {allowed}."
             raise Problem(405, "method_not_allowed", words, remedy, headers={"allow": allowed})
-        await mount.app(scope, receive, send)
+        await scope["state"]["mounts"][path](scope, receive, send)
 
-    return asgi(mount.path, opt=takes(*mount.roles), copy_scope=True)(call)
+    return asgi(path, opt=takes(*roles), copy_scope=True)(call)

@@ -15,7 +15,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +220,7 @@ class _Serving:
         await self._stopping.asked()
         # Streams have no end of their own, and would be waited for.
         self._house.closing.set()
-        self._server.should_exit = True
+        self._server.end()
         await self._stopping.at_once()
         self._server.force_exit = True
         self._cut_off()
@@ -238,10 +238,23 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
         super().__init__(config)
         self._told = started
+        self._is_to_end = asyncio.Event()
+
+    def end(self) -> None:
+        self.should_exit = True
+        self._is_to_end.set()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def main_loop(self) -> None:
+        """Until it is to end; each second there is another date to be told. (uvicorn's looks ten
+        times a second.)"""
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await self._is_to_end.wait()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -22,6 +22,7 @@ from bridle.cli.proxy.messages import (
     read_answer,
     read_line,
 )
+from tests.levels import tries
 
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 values = st.recursive(
@@ -58,7 +59,7 @@ def request(**more: Any) -> Request:
 
 
 @given(messages | values)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 def test_whatever_json_a_line_is_it_is_read(value: Any) -> None:
     found = read_line(line_of(value))
     if isinstance(found, Request):
@@ -68,14 +69,14 @@ def test_whatever_json_a_line_is_it_is_read(value: Any) -> None:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 def test_whatever_bytes_a_line_is_it_is_read(line: bytes) -> None:
     assert read_line(line) is not None
     assert read_answer(line, request()) is None or line.strip()
 
 
 @given(st.text(max_size=20), values, st.dictionaries(st.text(max_size=8), values, max_size=3))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 def test_a_call_keeps_all_that_is_in_it_and_gets_an_id(
     name: str, arguments: Any, meta: dict[str, Any]
 ) -> None:

@@ -22,6 +22,7 @@ def told(result: Any) -> Any:
     return json.loads(block.text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_it_lists_and_calls_the_tools_and_hears_how_it_goes_on(
     shell: Shell, mode: Any

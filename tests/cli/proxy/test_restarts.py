@@ -42,6 +42,7 @@ async def given(client: Client, id_: int) -> Json:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ENDS)
 async def test_a_call_that_waits_is_answered_by_the_next_server_on_another_port(
     shell: Shell, how: str
@@ -84,6 +85,7 @@ async def test_a_server_that_is_killed_while_it_makes_a_child_has_made_one(shell
         assert below == [made["id"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ENDS)
 async def test_a_question_of_a_cli_that_is_not_ours_outlives_the_server(
     shell: Shell, how: str

@@ -19,6 +19,7 @@ from typing import Any
 from bridle.process.spool import Spool
 from bridle.process.wake import open_wakes
 from bridle.testing import FakeCli
+from tests.cli import forks
 from tests.process.children import MARK, marked
 from tests.process.spools import until_spool
 
@@ -68,7 +69,7 @@ class Place:
         (folder / "user").mkdir()
         self._mark = mark
         self._made = 0
-        self._server: asyncio.subprocess.Process | None = None
+        self._server: forks.Command | None = None
         inherited = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         self.env = {
             **inherited,
@@ -96,10 +97,15 @@ class Place:
 
     async def piped(self, *words: str, given: bytes = b"", **env: str) -> Piped:
         """`bridle WORDS` without any terminal, from its start to its end."""
-        process = await self.start(*words, **env)
-        async with asyncio.timeout(LIMIT):
-            out, err = await process.communicate(given)
-        return Piped(process.returncode or 0, out.decode(), err.decode())
+        done = await asyncio.to_thread(
+            forks.run,
+            words,
+            cwd=self.work,
+            env={**self.env, **env},
+            stdin=given.decode(),
+            limit=LIMIT,
+        )
+        return Piped(done.returncode, done.stdout, done.stderr)
 
     async def start(self, *words: str, **env: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
@@ -126,25 +132,26 @@ class Place:
 
     async def up(self) -> None:
         """Start the server; until it says where it is. Agents end with it, unless it is killed."""
-        self._server = await self.start("up", "--json", "--port", "0", BRIDLE_STOP_AGENTS="1")
-        assert self._server.stdout
-        async with asyncio.timeout(LIMIT):
-            line = await self._server.stdout.readline()
-        assert line, (await self._server.communicate())[1].decode()
+        words, env = ("up", "--json", "--port", "0"), {**self.env, "BRIDLE_STOP_AGENTS": "1"}
+        told, told_end = os.pipe()
+        with os.fdopen(told) as out:
+            self._server = forks.Command(words, (0, told_end, 2), self.work, env)
+            os.close(told_end)
+            assert await asyncio.to_thread(out.readline), "the server has ended"
 
     async def kill_server(self) -> None:
         """kill -9."""
-        assert self._server
-        self._server.kill()
-        await self._server.communicate()
-        self._server = None
+        await self._end(signal.SIGKILL)
 
     async def down(self) -> None:
         if self._server:
-            self._server.terminate()
-            async with asyncio.timeout(LIMIT):
-                await self._server.communicate()
-            self._server = None
+            await self._end(signal.SIGTERM)
+
+    async def _end(self, by: signal.Signals) -> None:
+        assert self._server
+        self._server.send_signal(by)
+        await asyncio.to_thread(self._server.wait, LIMIT)
+        self._server = None
 
     async def agent(self, *steps: Step, name: str = "fixer") -> FakeCli:
         """An agent that the server looks after, and that was told to go."""

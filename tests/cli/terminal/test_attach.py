@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 
+import pytest
+
 from .places import DONE, INIT, INTERRUPTED, PROMPT, Place, asks, calls, gives
 from .windows import LIMIT
 
@@ -46,6 +48,7 @@ async def test_a_rule_may_be_remembered_for_more_than_this_session(served: Place
         assert await window.ends() == 0
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_killed_is_waited_for_and_the_question_can_still_be_answered(
     served: Place,
 ) -> None:
@@ -67,6 +70,7 @@ async def test_a_server_that_is_killed_is_waited_for_and_the_question_can_still_
     assert [one["response"]["request_id"] for one in answers] == ["t1"]
 
 
+@pytest.mark.slow
 async def test_it_says_that_the_server_is_gone_and_when_it_is_back(served: Place) -> None:
     await served.agent(PROMPT, INIT, {"say": "One."}, DONE, PROMPT, {"say": "Two."}, DONE)
     async with served.window("attach", "fixer") as window:
@@ -82,6 +86,7 @@ async def test_it_says_that_the_server_is_gone_and_when_it_is_back(served: Place
         assert await window.ends() == 0
 
 
+@pytest.mark.slow
 async def test_of_two_who_are_attached_the_first_decides_and_the_other_is_told(
     served: Place,
 ) -> None:
@@ -100,6 +105,7 @@ async def test_of_two_who_are_attached_the_first_decides_and_the_other_is_told(
             assert await window.ends() == 0
 
 
+@pytest.mark.slow
 async def test_ctrl_c_once_interrupts_and_twice_leaves_the_agent_running(served: Place) -> None:
     cli = await served.agent(
         PROMPT, INIT, {"say": "At it."}, *INTERRUPTED, PROMPT, {"say": "Again."}, {"pause": 600}
@@ -131,6 +137,7 @@ async def test_whoever_wants_it_stopped_when_they_leave_has_it_stopped(served: P
     assert await served.state_of("fixer") == "stopped"
 
 
+@pytest.mark.slow
 async def test_who_only_looks_on_is_told_who_is_waited_for_and_has_no_keys(served: Place) -> None:
     await served.agent(*ASKS, DONE)
     async with served.window("attach", "fixer", "--read-only") as window:
@@ -142,6 +149,7 @@ async def test_who_only_looks_on_is_told_who_is_waited_for_and_has_no_keys(serve
     assert await served.state_of("fixer") == "awaiting approval"
 
 
+@pytest.mark.slow
 async def test_what_can_not_be_told_is_said_with_what_to_do(served: Place) -> None:
     await served.agent(PROMPT, INIT, {"say": "Done."}, DONE)
     async with served.window("attach", "fixer") as window:
@@ -171,6 +179,7 @@ async def test_without_a_terminal_it_follows_in_lines_until_it_is_ended(served: 
     assert err == b""
 
 
+@pytest.mark.slow
 async def test_the_words_of_a_call_that_ran_before_stand_in_their_order(served: Place) -> None:
     await served.agent(
         *ASKS, calls("Read", {"file_path": "/a"}, "r1"), gives("r1", "x"), {"say": "End."}, DONE
@@ -200,6 +209,7 @@ async def test_without_a_server_there_is_nothing_to_attach_to(place: Place) -> N
     assert "bridle up" in attached.err
 
 
+@pytest.mark.slow
 async def test_a_run_may_be_handed_to_the_server(served: Place) -> None:
     served.cli(PROMPT, INIT, {"say": "From afar."}, DONE)
     run = await served.piped("run", "Go", "--detach", "--name", "far")

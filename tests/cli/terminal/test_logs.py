@@ -22,6 +22,7 @@ async def talked(place: Place) -> None:
         await window.ends()
 
 
+@pytest.mark.slow
 async def test_logs_are_read_from_the_home_while_no_server_is_up(served: Place) -> None:
     await talked(served)
     await served.down()
@@ -50,6 +51,7 @@ async def test_logs_are_read_from_the_home_while_no_server_is_up(served: Place) 
         assert ("One." in some.out) is is_there
 
 
+@pytest.mark.slow
 async def test_events_are_shown_as_they_were_written_down(served: Place) -> None:
     await talked(served)
     await served.down()
@@ -62,6 +64,7 @@ async def test_events_are_shown_as_they_were_written_down(served: Place) -> None
     assert (event["seq"], event["kind"]) == (len(lines), "session.state")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("--events",)], ids=["entries", "events"])
 async def test_what_comes_is_followed_until_somebody_has_seen_enough(
     served: Place, words: tuple[str, ...]
@@ -85,6 +88,7 @@ async def test_what_comes_is_followed_until_somebody_has_seen_enough(
     assert process.returncode == 130
 
 
+@pytest.mark.slow
 async def test_of_a_session_that_has_ended_nothing_is_waited_for(served: Place) -> None:
     await talked(served)
     assert (await served.piped("stop", "fixer")).code == 0

@@ -165,6 +165,7 @@ async def test_a_reader_who_goes_away_ends_the_agent(place: Place) -> None:
     assert await gone(place.alive(), LIMIT)
 
 
+@pytest.mark.slow
 async def test_a_reader_who_has_stopped_reading_keeps_nobody_from_deciding_or_ending_it(
     place: Place,
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from bridle.testing import Hold, InstalledCli, ScriptedModel, Turn, text, tool_use
 
 from .places import Place
@@ -18,6 +20,7 @@ def use(place: Place, cli: InstalledCli, model: ScriptedModel) -> None:
     place.env["BRIDLE_CLAUDE"] = " ".join(cli.command)
 
 
+@pytest.mark.slow
 async def test_a_real_agent_is_shown_asked_about_and_goes_on(
     place: Place, real_cli: InstalledCli, scripted_model: Model
 ) -> None:
@@ -48,6 +51,7 @@ async def test_a_real_agent_is_shown_asked_about_and_goes_on(
     assert "● Done." in lines
 
 
+@pytest.mark.slow
 async def test_ctrl_c_interrupts_a_real_turn(
     place: Place, real_cli: InstalledCli, scripted_model: Model
 ) -> None:

@@ -102,6 +102,7 @@ async def test_ctrl_c_takes_a_question_off_the_screen(place: Place) -> None:
         assert await window.ends() == 130
 
 
+@pytest.mark.slow
 async def test_ctrl_c_twice_stops_an_agent_that_will_not_and_all_that_it_has_started(
     place: Place,
 ) -> None:

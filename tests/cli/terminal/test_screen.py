@@ -16,6 +16,7 @@ from bridle.cli.terminal.screen import LiveScreen
 from bridle.cli.terminal.status import Underway
 from bridle.cli.terminal.words import on_one_line, printed, seen
 from bridle.views import Transcript
+from tests.levels import tries
 from tests.views.helpers import Told
 
 from .emulator import Emulator
@@ -99,7 +100,7 @@ def test_nothing_is_written_where_nothing_has_changed() -> None:
     assert len(terminal.written) == 1
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(20, 100), st.integers(4, 30)), max_size=5),
     st.lists(st.text("abc 日🎉", max_size=150), max_size=8),
@@ -126,7 +127,7 @@ def test_however_a_window_changes_what_was_printed_stands_there_once(
     assert [text.count(f"● <{number}>") for number in range(len(texts))] == [1] * len(texts)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(50, 500), deadline=None)
 @given(st.text(max_size=300), st.integers(20, 80))
 def test_no_text_writes_anything_but_itself(text: str, columns: int) -> None:
     terminal = Terminal(columns, 10)

@@ -21,6 +21,7 @@ def lines_of(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reflows", [True, False], ids=["wrapping anew", "cutting off"])
 @pytest.mark.parametrize("columns", [44, 120])
 async def test_a_window_that_changes_in_the_middle_leaves_what_was_printed_as_it_was(
@@ -134,6 +135,7 @@ async def test_wide_letters_and_emoji_stay_in_their_columns(place: Place) -> Non
     assert len(said) > 4
 
 
+@pytest.mark.slow
 async def test_huge_output_is_cut_and_says_how_much_there_is(place: Place) -> None:
     place.cli(
         PROMPT,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,13 +14,14 @@ import pytest
 
 from bridle.journal import Stamped, verify
 from bridle.journal.sqlite.store import SqliteJournal, open_journal
+from tests.levels import tries
 
 from .contents import LARGE, SEALED, assert_whole, count_in, is_end_of_batch
 from .crashing import BUCKET, KEYS, LIMIT, PROJECTED, STREAMS, Moment, Said, counts
 from .files import files_in
 
 REPO = Path(__file__).parents[3]
-ROUNDS = 200 if os.environ.get("CI") else 30
+ROUNDS = tries(8, 200, 1_000)
 
 Crash = Callable[[Moment], Awaitable[Said]]
 
@@ -138,6 +138,7 @@ class Known:
         assert newest == sum(self.put.values()), "a revision was given twice, or left out"
 
 
+@pytest.mark.deeper
 @pytest.mark.timeout(240)
 async def test_killed_writers_lose_nothing_that_was_acknowledged(home: Path) -> None:
     luck = random.Random()

@@ -20,6 +20,7 @@ from bridle.journal import Event, NewEvent, Verdict, verify
 from bridle.journal.events import MAX_BODY
 from bridle.journal.sqlite.schema import SEQ_BITS
 from bridle.journal.sqlite.store import SqliteJournal, open_journal
+from tests.levels import tries
 
 from .contents import (
     LARGE,
@@ -34,7 +35,7 @@ from .contents import (
 from .files import content, database, files_in, flip, log_of, raw, size_of
 from .gates import LIMIT
 
-TEARS = 200 if os.environ.get("CI") else 60
+TEARS = tries(20, 200, 2_000)
 
 
 # --- damage
@@ -102,6 +103,7 @@ async def test_a_damaged_page_is_noticed_and_never_read_as_events(home: Path) ->
         assert look.refusal is None or isinstance(look.refusal, JournalCorrupt)
 
 
+@pytest.mark.slow
 async def test_a_flipped_byte_is_noticed_or_is_in_the_contents_of_one_event_and_found_if_sealed(
     home: Path,
 ) -> None:
@@ -133,6 +135,7 @@ async def test_a_flipped_byte_is_noticed_or_is_in_the_contents_of_one_event_and_
     assert seen_in_seals > 0
 
 
+@pytest.mark.deeper
 async def test_a_torn_log_opens_with_whole_batches_up_to_where_it_is_torn(
     home: Path, tmp_path: Path
 ) -> None:
@@ -236,6 +239,7 @@ async def test_a_check_finds_a_payload_that_is_damaged_and_storing_it_again_mend
         assert (await journal.check()).is_sound
 
 
+@pytest.mark.slow
 async def test_a_check_finds_nothing_wrong_with_streams_that_are_being_deleted(home: Path) -> None:
     streams = [f"s-{number}" for number in range(60)]
     async with open_journal(home) as journal, asyncio.timeout(LIMIT):

@@ -8,6 +8,7 @@ import random
 import signal
 import stat
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,7 +23,7 @@ from bridle.errors import (
     JournalInUse,
     JournalTooNew,
 )
-from bridle.journal.sqlite import schema
+from bridle.journal.sqlite import schema, space
 from bridle.journal.sqlite.schema import MAX_STREAM
 from bridle.journal.sqlite.store import open_journal
 
@@ -128,12 +129,22 @@ async def test_a_process_can_not_open_its_own_journal_twice(home: Path) -> None:
         await assert_writable(journal, "s")
 
 
-async def test_a_journal_whose_opening_was_cancelled_can_be_opened(home: Path) -> None:
+async def test_a_journal_whose_opening_was_cancelled_can_be_opened(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cancelled, reserve = threading.Event(), space._reserve
+
+    def reserve_later(fd: int) -> None:
+        assert cancelled.wait(LIMIT)
+        reserve(fd)
+
+    monkeypatch.setattr(space, "_reserve", reserve_later)
     opening = asyncio.ensure_future(open_journal(home).__aenter__())
     await asyncio.to_thread(wait_until_locked, home)
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
         await opening
+    cancelled.set()
     async with asyncio.timeout(LIMIT):
         await assert_opens_in_the_end(home)
 

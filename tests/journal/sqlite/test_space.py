@@ -230,6 +230,7 @@ async def test_a_stream_can_be_deleted_from_a_full_disk_to_make_space(disk: Disk
         assert await journal.log.append("s", page(last + 1), last) == last + 1
 
 
+@pytest.mark.slow
 async def test_events_can_be_deleted_and_vacuumed_from_a_full_disk_to_make_space(
     disk: Disk,
 ) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import os
 from pathlib import Path
 
+import pytest
+
 from bridle.journal import NewEvent
 from bridle.journal.sqlite.store import open_journal
 
@@ -19,6 +21,7 @@ from .files import database, files_in, one, raw, size_of
 from .gates import LIMIT
 
 
+@pytest.mark.slow
 async def test_a_vacuum_gives_space_back_while_others_append(home: Path) -> None:
     async with open_journal(home) as journal, asyncio.timeout(LIMIT):
         for number in range(200):

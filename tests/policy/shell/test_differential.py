@@ -8,10 +8,11 @@ import pytest
 
 from bridle.policy.shell.reader import Reader
 from tests.conftest import ON_CI
+from tests.levels import tries
 
 from .fuzz import Report, fuzz
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(3_000)
 
 
 def assert_nothing_missed(report: Report) -> None:
@@ -23,20 +24,25 @@ def assert_nothing_missed(report: Report) -> None:
     assert report.unfinished <= max(3, report.accepted / 500), str(report)
 
 
+@pytest.mark.deeper
 def test_bash_runs_nothing_that_was_not_seen() -> None:
-    assert_nothing_missed(fuzz(20_000 if ON_CI else 2_000, seed=5_000_000))
+    assert_nothing_missed(fuzz(tries(100, 20_000, 1_000_000), seed=5_000_000))
 
 
+@pytest.mark.slow
 def test_what_wrappers_and_inner_shells_run_was_seen() -> None:
-    assert_nothing_missed(fuzz(1_500 if ON_CI else 400, seed=6_000_000, has_wrappers=True))
+    assert_nothing_missed(fuzz(tries(400, 1_500, 50_000), seed=6_000_000, has_wrappers=True))
 
 
 #: dash has no limit for functions that call themselves: it takes its time.
-@pytest.mark.parametrize(("shell", "count"), [("dash", 500), ("zsh", 5_000)])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shell", "count"), [("dash", tries(200, 500, 10_000)), ("zsh", tries(200, 5_000, 200_000))]
+)
 def test_another_shell_runs_nothing_that_was_not_seen(shell: str, count: int) -> None:
     if not ON_CI and not shutil.which(shell):
         pytest.skip(f"{shell} is not installed")
-    assert_nothing_missed(fuzz(count if ON_CI else 200, seed=7_000_000, shell=shell))
+    assert_nothing_missed(fuzz(count, seed=7_000_000, shell=shell))
 
 
 def _skip_inner(_reader: Reader, _text: str) -> None:
@@ -47,6 +53,7 @@ def _skip_expansions(_reader: Reader) -> None:
     """A reader that does not look into the bodies of heredocs."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "hole"), [("read_inner", _skip_inner), ("expansions", _skip_expansions)]
 )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import signal
-from types import FrameType
 
 import pytest
 from hypothesis import given
@@ -12,6 +10,7 @@ from hypothesis import strategies as st
 
 from bridle.policy.shell.programs import read_commands
 from bridle.policy.shell.reader import MAX_TEXT
+from tests.operations import TooMany, grows_as_its_size, operations
 
 from .scripts import mutated, script
 
@@ -23,58 +22,51 @@ _UNITS = r"""$( " ( \ ` ${ ${x/ / ' < > <<E <<E\n a; a= $x $ [ [[ ~ * { } {} # \
 find_-exec_ xargs_ nice_ git_-c_ a() a(){ if_ for_i_in_ case_x_in_ a| a&& ! !_ time_ x=1_ >f_
 2>&1_ <( $(( $((1 "$( `a` $(a) "$x" é a` a< %s f_() function_f_ printf_% read_-r_ a" "a" a\n
 _\\n \t x=1;"""
-#: One pass over so much text takes this long here at most; quadratic work takes minutes.
-MAX_SECONDS = 5.0
+#: For each character; what is read twice, or again at every depth, takes more.
+MOST_OPERATIONS = 50
 
 
-def _whole(unit: str, length: int = MAX_TEXT - 100) -> str:
-    return unit * (length // len(unit))
+def _heavy(size: int) -> dict[str, str]:
+    units = {unit: unit.replace("_", " ").replace(r"\n", "\n") for unit in _UNITS.split()}
+    return {name: unit * (size // len(unit)) for name, unit in units.items()} | {
+        "slashes in an expansion": "a ${x" + "/" * size,
+        "slashes in a quoted expansion": 'a "${x' + "/" * size,
+        "hashes in an expansion": "a ${x" + "#" * size,
+        "a long default": "a ${x:-" + "b" * size,
+        "a heredoc of substitutions": "a <<E\n" + "$(b)" * (size // 5) + "\nE\n",
+        "many heredocs": "a" + " <<E" * (size // 10) + "\n" + "E\n" * (size // 10),
+        "nested parentheses": "(" * (size // 2) + "a" + ")" * (size // 2 - 1),
+        "nested substitutions": "$(" * (size // 4) + "a" + ")" * (size // 4),
+        "nested groups": "{ " * (size // 5) + "a" + "; }" * (size // 5),
+        "nested wrappers": "env " * (size // 5) + "a",
+        "nested finds": "find . " + "-exec find . " * (size // 15) + "a ';'",
+        "a format": "printf '" + "%" * size + "'",
+    }
 
 
-HEAVY = {unit: _whole(unit.replace("_", " ").replace(r"\n", "\n")) for unit in _UNITS.split()} | {
-    "slashes in an expansion": "a ${x" + "/" * (MAX_TEXT - 100),
-    "slashes in a quoted expansion": 'a "${x' + "/" * (MAX_TEXT - 100),
-    "hashes in an expansion": "a ${x" + "#" * (MAX_TEXT - 100),
-    "a long default": "a ${x:-" + "b" * (MAX_TEXT - 100),
-    "a heredoc of substitutions": "a <<E\n" + "$(b)" * 40_000 + "\nE\n",
-    "many heredocs": "a" + " <<E" * 20_000 + "\n" + "E\n" * 20_000,
-    "nested parentheses": "(" * 100_000 + "a" + ")" * 99_999,
-    "nested substitutions": "$(" * 60_000 + "a" + ")" * 60_000,
-    "nested groups": "{ " * 40_000 + "a" + "; }" * 40_000,
-    "nested wrappers": "env " * 40_000 + "a",
-    "nested finds": "find . " + "-exec find . " * 14_000 + "a ';'",
-    "a format": "printf '" + "%" * (MAX_TEXT - 100) + "'",
-    "a long text": "a" * 20_000_000,
-}
-
-
-class _TooSlow(Exception):
-    pass
-
-
-def _read_soon(text: str) -> None:
-    """Fail after some seconds of work, and without a traceback of 40,000 words."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        raise _TooSlow
-
-    before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, MAX_SECONDS)
-    failure = ""
+def _read(text: str) -> None:
     try:
-        read_commands(text)
-    except (RecursionError, _TooSlow) as error:
-        failure = type(error).__name__
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
-    if failure:
-        pytest.fail(failure, pytrace=False)
+        operations(lambda: read_commands(text), MOST_OPERATIONS * max(len(text), 100))
+    except (RecursionError, TooMany) as error:  # without a traceback of 40,000 words
+        pytest.fail(f"{type(error).__name__}: {error}", pytrace=False)
 
 
-@pytest.mark.parametrize("name", HEAVY)
-def test_heavy_text_is_read_or_refused_soon(name: str) -> None:
-    _read_soon(HEAVY[name])
+def test_heavy_text_is_read_once() -> None:
+    for text in _heavy(4_000).values():
+        _read(text)
+
+
+def test_a_text_that_is_too_long_is_not_read() -> None:
+    assert operations(lambda: read_commands("a" * 20_000_000)) < MOST_OPERATIONS
+
+
+@pytest.mark.slow
+def test_heavy_text_takes_no_longer_than_its_length() -> None:
+    small, large = (_heavy(size) for size in (MAX_TEXT // 10 - 100, MAX_TEXT - 1_000))
+    slow = [
+        name for name in small if not grows_as_its_size(read_commands, small[name], large[name])
+    ]
+    assert slow == []
 
 
 @given(st.text())
@@ -90,10 +82,10 @@ def test_no_text_of_special_characters_raises(text: str) -> None:
 
 @pytest.mark.parametrize("depth", [10, 39, 40, 41, 200, 900, 5000])
 def test_no_depth_raises(depth: int) -> None:
-    _read_soon("{ " * depth + "a" + "; }" * depth)
-    _read_soon("a " + "$(a " * depth + ")" * depth)
-    _read_soon("env " * depth + "a")
-    _read_soon("a <<E\n" + "$(a " * depth + ")" * depth + "\nE\n")
+    _read("{ " * depth + "a" + "; }" * depth)
+    _read("a " + "$(a " * depth + ")" * depth)
+    _read("env " * depth + "a")
+    _read("a <<E\n" + "$(a " * depth + ")" * depth + "\nE\n")
 
 
 def test_no_damaged_script_raises() -> None:

@@ -33,6 +33,7 @@ def new(home: Home, **fields: Any) -> dict[str, Any]:
     return {"folder": str(home.work), "start": False, "prompt": "go", **fields}
 
 
+@pytest.mark.slow
 async def test_the_same_request_is_done_once_and_answered_twice(
     house: House, home: Home, client: httpx.AsyncClient
 ) -> None:
@@ -181,6 +182,7 @@ async def opened(home: Home) -> AsyncIterator[tuple[House, httpx.AsyncClient]]:
         yield house, client
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("point", "is_done"),
     [
@@ -208,6 +210,7 @@ async def test_a_session_is_made_once_wherever_the_server_died(
         assert (len(created), len(prompted)) == (1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("point", "is_done"),
     [("the intent is written", False), ("it is done", True), ("it is noted", True)],

@@ -30,6 +30,7 @@ from bridle.server.app import PREFIX, api_routes
 from bridle.server.examples import ANSWERS, BODIES
 from bridle.server.house import House, open_house
 from bridle.server.openapi import _parts, _routes, describe
+from tests.levels import tries
 from tests.process.children import MARK
 from tests.server.conftest import PERSON, client_of
 from tests.supervisor.homes import ASKS, TURN, Home, asked
@@ -111,7 +112,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
 
 @SCHEMA.exclude(path=ENDLESS).parametrize()
 @settings(
-    max_examples=15,
+    max_examples=tries(2, 15),
     derandomize=True,
     deadline=None,
     database=None,
@@ -184,6 +185,7 @@ def test_every_route_says_whom_it_takes_and_which_errors_can_come() -> None:
     assert set(both["content"]) == {"application/json", "text/event-stream"}
 
 
+@pytest.mark.slow
 def test_every_body_and_every_main_answer_has_an_example_that_fits() -> None:
     for route in _routes(api_routes()):
         if route.body is not None:

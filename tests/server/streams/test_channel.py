@@ -14,6 +14,7 @@ from bridle.journal.bell import Bell
 from bridle.server.streams.channel import Channel, Sizes
 from bridle.server.streams.follower import Follower
 from bridle.server.streams.wants import Kinds, Want
+from tests.levels import tries
 
 SEQ = re.compile(rb"id: (\d+)\nevent: (.*)\ndata: .*\n\n")
 STEPS = st.lists(
@@ -78,7 +79,7 @@ class Walk:
 
 
 @given(STEPS, st.integers(1, 12))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tries(30, 300), deadline=None)
 def test_every_follower_gets_all_after_its_cursor_once_and_pieces_in_their_place(
     steps: list[tuple[str, int]], frames: int
 ) -> None:
@@ -95,7 +96,7 @@ def test_every_follower_gets_all_after_its_cursor_once_and_pieces_in_their_place
 
 
 @given(STEPS, st.integers(1, 12), st.integers(1, 20))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tries(20, 200), deadline=None)
 def test_a_filter_and_a_limit_give_the_first_of_what_would_be_given(
     steps: list[tuple[str, int]], frames: int, most: int
 ) -> None:

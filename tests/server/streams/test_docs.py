@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from bridle.server.house import House
 from tests.supervisor.homes import Home
@@ -18,6 +19,7 @@ from .sse import LIMIT
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "streams.md"
 
 
+@pytest.mark.slow
 async def test_the_client_of_the_page_follows_and_resumes(home: Home, house: House) -> None:
     names: dict[str, Any] = {}
     code = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)

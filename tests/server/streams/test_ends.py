@@ -28,6 +28,7 @@ async def test_a_server_that_ends_says_good_bye(home: Home, house: House, path: 
         assert await follower.next() is None
 
 
+@pytest.mark.slow
 async def test_a_whole_server_ends_though_some_follow_and_one_is_stuck(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:

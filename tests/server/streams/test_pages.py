@@ -99,6 +99,7 @@ async def test_an_event_that_is_not_there_is_unknown(
     assert (answer.status_code, answer.json()["code"]) == (404, "unknown_event")
 
 
+@pytest.mark.slow
 async def test_a_very_large_event_is_cut_in_streams_and_whole_at_its_own_address(
     home: Home, house: House, client: httpx.AsyncClient
 ) -> None:

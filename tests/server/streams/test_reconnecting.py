@@ -40,6 +40,7 @@ async def all_of(port: int, path: str, upto: int, dice: random.Random) -> list[i
     return seen
 
 
+@pytest.mark.slow
 async def test_many_see_every_event_once_and_in_order_across_reconnects(
     home: Home, opened: OpenHouse
 ) -> None:

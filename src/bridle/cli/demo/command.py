@@ -88,13 +88,17 @@ def _work(home: Path) -> Path:
 
 
 async def _serve(here: Context, folder: Path, *, is_opened: bool) -> None:
+    from ...errors import JournalClosed
     from ..commands.serving import serving
 
     ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
 
     async def play() -> None:
         supervisor = (await ready).house.supervisor
-        await _start(supervisor, folder)
+        try:
+            await _start(supervisor, folder)
+        except JournalClosed:
+            return  # somebody has ended it before all agents were there
         if not here.is_json:
             _say_what_to_type(here)
         await _again(supervisor)

@@ -26,8 +26,9 @@ MAX_READ_BYTES = 8 * 1024 * 1024
 _READ = f"""
 SELECT e.key & {SEQ_MASK}, e.at, e.kind, CAST(e.body AS BLOB), e.blob, e.seal
 FROM stream s JOIN event e
-ON e.key > (s.id << {SEQ_BITS} | max(s.floor, ?2)) AND e.key <= (s.id << {SEQ_BITS} | {SEQ_MASK})
-WHERE s.name = ?1 ORDER BY e.key LIMIT ?3
+ON e.key > (s.id << {SEQ_BITS} | max(s.floor, :after))
+AND e.key <= (s.id << {SEQ_BITS} | {SEQ_MASK})
+WHERE s.name = :stream ORDER BY e.key LIMIT :limit
 """
 _INFO = f"""
 SELECT s.name, s.floor, (SELECT max(key) & {SEQ_MASK} FROM event e WHERE e.key
@@ -81,7 +82,8 @@ class Readers:
 
 def read_events(connection: sqlite3.Connection, stream: str, after: int, limit: int) -> list[Event]:
     events, size = [], 0
-    with closing(connection.execute(_READ, (known(stream), after, limit))) as rows:
+    given = {"stream": known(stream), "after": after, "limit": limit}
+    with closing(connection.execute(_READ, given)) as rows:
         for seq, at, kind, body, blob, seal in rows:
             events.append(
                 Event(seq, at, kind, body, unpacked_blob(blob) if blob else None, _seal(seal))
@@ -118,8 +120,8 @@ def read_records(
     # One statement, so that the revision and the records are of one moment.
     rows = connection.execute(
         "SELECT b.revision, r.key, r.revision, r.value FROM bucket b LEFT JOIN record r"
-        " ON r.bucket = b.id AND r.key >= ?2 AND r.key < ?3 WHERE b.name = ?1 ORDER BY r.key",
-        (known(bucket), *_range(prefix)),
+        " ON r.bucket = b.id AND r.key >= ? AND r.key < ? WHERE b.name = ? ORDER BY r.key",
+        (*_range(prefix), known(bucket)),
     ).fetchall()
     found = [Record(*row[1:]) for row in rows if row[1] is not None]
     return (rows[0][0] if rows else 0), found

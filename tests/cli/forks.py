@@ -1,0 +1,169 @@
+"""`bridle` commands as processes that need not import anything: forks of one that has.
+
+A command of its own takes some tenths of a second to import what it needs; the tests run hundreds.
+Owns the process that is forked, one for each worker of pytest. What differs from a real start: in
+/proc a command has the environment of that process, so nobody finds it there by its mark.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+#: More than any request has.
+MOST = 1 << 20
+
+
+class Command:
+    """One that runs; it has the three streams that it is given."""
+
+    def __init__(
+        self, words: Sequence[str], streams: Sequence[int], cwd: Path, env: dict[str, str]
+    ) -> None:
+        told, told_end = os.pipe()
+        request = json.dumps({"words": words, "cwd": str(cwd), "env": env}).encode()
+        socket.send_fds(_parent().requests, [request], [*streams, told_end])
+        os.close(told_end)
+        self._told = os.fdopen(told)
+        self.pid = int(self._told.readline())
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if not self._ends_within(0):
+            os.kill(self.pid, number)
+
+    def wait(self, limit: float) -> int:
+        """Its exit code; the negative number of the signal that has ended it."""
+        with self._told:
+            if not self._ends_within(limit):
+                self.send_signal(signal.SIGKILL)
+                raise TimeoutError(f"it did not end within {limit} s")
+            return int(self._told.readline())
+
+    def _ends_within(self, seconds: float) -> bool:
+        return bool(select.select([self._told], [], [], seconds)[0])
+
+
+def run(
+    words: Sequence[str], *, cwd: Path, env: dict[str, str], stdin: str, limit: float
+) -> subprocess.CompletedProcess[str]:
+    """Until it has ended, with all that it said. `stdin` fits into a pipe."""
+    given, to = os.pipe()
+    os.write(to, stdin.encode())
+    os.close(to)
+    with TemporaryFile() as out, TemporaryFile() as errors:
+        code = Command(words, (given, out.fileno(), errors.fileno()), cwd, env).wait(limit)
+        os.close(given)
+        texts = [(file.seek(0), file.read().decode())[1] for file in (out, errors)]
+    return subprocess.CompletedProcess(words, code, *texts)
+
+
+class _Parent:
+    """The one that is forked."""
+
+    def __init__(self) -> None:
+        self.requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, str(Path(__file__)), str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+
+    def close(self) -> None:
+        """It ends when nobody can speak to it any more."""
+        self.requests.close()
+        self._process.wait()
+
+
+@functools.cache
+def _parent() -> _Parent:
+    return _Parent()
+
+
+def close() -> None:
+    """After the last command."""
+    if _parent.cache_info().currsize:
+        _parent().close()
+
+
+# --- the process that is forked
+
+
+def _serve(requests: socket.socket) -> list[str] | None:
+    """Fork for each request; the words of the command, in the fork that is to be it."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # those who wait for a command are not waited for
+    while True:
+        data, fds, _, _ = socket.recv_fds(requests, MOST, 4)
+        if not data:
+            return None
+        if os.fork() == 0:
+            requests.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            return _become(json.loads(data), fds)
+        for fd in fds:
+            os.close(fd)
+
+
+def _become(request: dict[str, Any], fds: list[int]) -> list[str]:
+    *streams, told = fds
+    pid = os.fork()
+    if pid:
+        for fd in streams:
+            os.close(fd)
+        os.write(told, b"%d\n" % pid)
+        _, status = os.waitpid(pid, 0)
+        os.write(told, b"%d\n" % os.waitstatus_to_exitcode(status))
+        os._exit(0)
+    for number, fd in enumerate(streams):
+        os.dup2(fd, number)
+    for fd in fds:
+        os.close(fd)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    words: list[str] = request["words"]
+    return words
+
+
+def _import_all() -> None:
+    """All that a command may need, and the routes of the server."""
+    for package in ("bridle.cli", "bridle.server", "bridle.loopback", "bridle.supervisor"):
+        for module in pkgutil.walk_packages(
+            importlib.import_module(package).__path__, f"{package}."
+        ):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+
+
+def _main(fd: int) -> None:
+    _import_all()
+    from bridle.cli.main import run
+
+    assert threading.active_count() == 1, "a process with threads can't be forked"
+    gc.freeze()
+    with socket.socket(fileno=fd) as requests:
+        words = _serve(requests)
+    if words is not None:
+        code = run(words)
+        sys.stdout.flush()
+        # An interpreter that ends in good order takes twenty times as long as the command.
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    _main(int(sys.argv[1]))
