@@ -94,8 +94,11 @@ class Responder:
             self.refuse(event, _why(event.request, error))
 
     def take_over(self, events: Iterable[Asked], begun: Set[str]) -> None:
-        """What another was asked and has not answered; for those in `begun` it did something."""
-        for event in events:
+        """What another was asked and has not answered; for those in `begun` it did something.
+
+        Those come last: of two hooks about one call, old CLIs report the reason of the last answer.
+        """
+        for event in sorted(events, key=lambda event: event.request_id in begun):
             if event.request_id in begun:
                 self.refuse(event, MAYBE_DONE)
             elif isinstance(event, RequestReceived):
