@@ -73,6 +73,7 @@ def test_a_policy_explains_what_it_would_answer(bridle: Said, tmp_path: Path) ->
     assert "there is no folder" in bridle("policy", "explain", "ls", "--cwd", "/none", code=2)
 
 
+@pytest.mark.slow
 def test_policies_are_kept_shown_listed_extended_and_removed(bridle: Said, tmp_path: Path) -> None:
     (tmp_path / "team.toml").write_text('# ours\npreset = "edits"\nguard = false\n')
     assert bridle("policy", "add", "team", "team.toml") == "kept team: preset edits, 0 rules\n"

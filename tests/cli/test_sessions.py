@@ -201,6 +201,7 @@ def test_agents_are_read_from_the_home_while_no_server_is_up(shell: Shell) -> No
     assert shell.session("one", "idle")["turns"] == 1
 
 
+@pytest.mark.slow
 def test_down_can_stop_the_agents_too(served: Shell) -> None:
     served.run("start", "go", "--name", "one")
     served.session("one", "idle")
@@ -209,6 +210,7 @@ def test_down_can_stop_the_agents_too(served: Shell) -> None:
     assert session["state"] == "stopped"
 
 
+@pytest.mark.slow
 def test_another_server_is_talked_to_by_its_address_and_a_token(
     served: Shell, tmp_path: Path
 ) -> None:

@@ -60,6 +60,7 @@ async def killed_after(home: Path, seconds: float) -> None:
         await controller.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.deeper
 @pytest.mark.timeout(60 + KILLS * 5)
 async def test_every_call_of_a_parent_has_its_effect_once_however_often_we_die(home: Home) -> None:

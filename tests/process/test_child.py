@@ -194,6 +194,7 @@ async def test_a_child_leads_its_own_session(start: Start) -> None:
     assert os.getsid(child.pid) == child.pid
 
 
+@pytest.mark.slow
 async def test_nothing_stays_open_after_many_launches(start: Start, watch: str) -> None:
     async def launch() -> None:
         child, heard = await start(python("import os; os.write(1, b'.\\n'); os.read(0, 1)"))

@@ -268,6 +268,7 @@ async def test_each_that_is_followed_holds_two_files(detach: Detach) -> None:
     assert open_files() == before
 
 
+@pytest.mark.slow
 async def test_nothing_stays_open_and_nobody_unburied_after_many_launches(
     detach: Detach, take_up: TakeUp
 ) -> None:
@@ -291,6 +292,7 @@ async def test_nothing_stays_open_and_nobody_unburied_after_many_launches(
     assert len(set(psutil.Process().children()) - others) <= 1
 
 
+@pytest.mark.slow
 async def test_hundreds_are_followed_with_one_instance(
     tmp_path: Path, take_up: TakeUp, wakes: Wakes
 ) -> None:

@@ -251,24 +251,31 @@ async def ask_on(client: socket.socket, asked: bytes) -> None:
 # --- connections
 
 
-async def test_there_are_never_more_connections_than_may_be(server: Served) -> None:
-    others = [await server.raw() for _ in range(8)]
+@pytest.fixture
+async def patient(home: Home) -> AsyncIterator[Served]:
+    """Has few places, and waits for headers as long as a slow machine needs."""
+    async with served(home.folder, limits=ConnectionLimits(most=8)) as server:
+        yield server
+
+
+async def test_there_are_never_more_connections_than_may_be(patient: Served) -> None:
+    others = [await patient.raw() for _ in range(8)]
     for reader, writer in others:
-        writer.write(head(server, f"GET {ME} HTTP/1.1"))
+        writer.write(head(patient, f"GET {ME} HTTP/1.1"))
         assert (await reader.readuntil(b"}")).startswith(b"HTTP/1.1 200")
-    reader, writer = await server.raw()
+    reader, writer = await patient.raw()
     answer = await rest(reader)
     assert answer.startswith(b"HTTP/1.1 503 ")
     assert problem(answer).code == "too_many_connections"
     writer.close()
     # The socket in the home has places of its own: nobody can be locked out of it from outside.
-    async with server.local() as client:
+    async with patient.local() as client:
         assert (await client.get(ME)).status_code == 200
     for _, writer in others:
         writer.close()
         await writer.wait_closed()
     async with asyncio.timeout(LIMIT):
-        while not await is_let_in(server):
+        while not await is_let_in(patient):
             pass  # it has not noticed yet that they went
 
 

@@ -79,6 +79,7 @@ async def test_a_second_server_of_a_home_is_refused_and_the_first_goes_on(home: 
         assert read_address(home.folder) == address
 
 
+@pytest.mark.slow
 async def test_what_a_killed_server_left_is_replaced(home: Home) -> None:
     async with process(home) as (server, path):
         assert (await me(path)).status_code == 200

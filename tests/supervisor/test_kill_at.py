@@ -95,6 +95,7 @@ async def test_killed_here_a_controller_leaves_all_that_the_next_one_needs(
         assert MAYBE_DONE not in str(account.told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", sampled([(point,) for point in TAKING_UP]))
 async def test_a_controller_may_be_killed_again_and_again_while_it_takes_up(
     tmp_path: Path, point: str

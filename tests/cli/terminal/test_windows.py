@@ -55,6 +55,7 @@ async def test_a_window_that_changes_in_the_middle_leaves_what_was_printed_as_it
     assert text.endswith("bridle run --resume 00000000-0000-4000-8000-000000000000")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [40, 57])
 async def test_a_narrow_window_has_all_of_it_and_no_line_that_is_too_long(
     place: Place, columns: int

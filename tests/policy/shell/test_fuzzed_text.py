@@ -51,6 +51,7 @@ def _read(text: str) -> None:
         pytest.fail(f"{type(error).__name__}: {error}", pytrace=False)
 
 
+@pytest.mark.slow
 def test_heavy_text_is_read_once() -> None:
     for text in _heavy(4_000).values():
         _read(text)
