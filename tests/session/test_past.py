@@ -194,16 +194,21 @@ async def test_a_handler_is_called_once_for_a_request_whoever_controls(request_:
         assert specific["permissionDecision"] == "deny"
 
 
-async def test_the_reason_of_a_lost_hook_answer_is_the_last_word_on_its_call() -> None:
+async def test_a_lost_hook_answer_is_the_reason_why_its_call_is_refused_whoever_answers_last() -> (
+    None
+):
     """Old CLIs report the reason of the last hook that answers: an allow would hide it."""
     after = met()
     after.policy.apply(Policy("autonomous"))
-    after.hears(hook("1", "t1", "bridle-PreToolUse-1"), hook("2", "t1"))
+    after.hears(hook("1", "t1", "bridle-PreToolUse-1"), hook("2", "t1"), hook("3", "t2"))
     after.past.began("1")
     await after.go_on()
-    await after.cli.answer("1")
-    answered = [one["response"]["request_id"] for one in after.cli.written if "response" in one]
-    assert answered == ["2", "1"]
+    for request_id, expected in (("1", "deny"), ("2", "deny"), ("3", "allow")):
+        specific = (await after.cli.answer(request_id))["response"]["hookSpecificOutput"]
+        assert specific["permissionDecision"] == expected
+        assert specific.get("permissionDecisionReason") == (
+            MAYBE_DONE if expected == "deny" else None
+        )
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from ..protocol.control import (
     UserDialogRequest,
 )
 from ..protocol.events import Asked, RequestReceived, RequestUnreadable
+from ..protocol.hooks import PreToolUse
 from ..protocol.permissions import Allow, Deny
 from .commit import Begin
 from .desk import NO_APPROVER, Approver
@@ -94,12 +95,16 @@ class Responder:
             self.refuse(event, _why(event.request, error))
 
     def take_over(self, events: Iterable[Asked], begun: Set[str]) -> None:
-        """What another was asked and has not answered; for those in `begun` it did something.
+        """What another controller was asked and has not answered.
 
-        Those come last: of two hooks about one call, old CLIs report the reason of the last answer.
+        For the requests in `begun` it called a handler, whose answer is lost: they are refused. If
+        one is a hook about a tool call, the gate refuses that call for the same reason: of two
+        hooks, old CLIs report the reason of the one that answers last.
         """
-        for event in sorted(events, key=lambda event: event.request_id in begun):
-            if event.request_id in begun:
+        events = tuple(events)
+        lost = {_tool_use_id(event) for event in events if event.request_id in begun} - {""}
+        for event in events:
+            if event.request_id in begun or _tool_use_id(event) in lost:
                 self.refuse(event, MAYBE_DONE)
             elif isinstance(event, RequestReceived):
                 self.take(event)
@@ -224,6 +229,14 @@ class Responder:
         gate = self._handlers.gate
         then = partial(gate.answered, event.request, answer) if gate else None
         self._send(Outgoing(line, what_it_says(answer), event.request_id), then)
+
+
+def _tool_use_id(event: Asked) -> str:
+    """The tool call that a PreToolUse hook is about; "" for anything else."""
+    match event:
+        case RequestReceived(request=HookCallback(input=PreToolUse(tool_use_id=str(tool_use_id)))):
+            return tool_use_id
+    return ""
 
 
 def _cancel(task: asyncio.Task[None], given: Awaitable[Any]) -> None:
