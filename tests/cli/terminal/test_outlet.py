@@ -69,6 +69,24 @@ async def test_a_reader_who_reads_nothing_is_not_waited_for_at_the_end(
         outlet.write("x" * 1_000_000)
 
 
+async def test_what_is_written_late_never_goes_to_another_file_of_the_same_number(
+    pipe: tuple[int, int],
+) -> None:
+    reading, writing = pipe
+    async with asyncio.timeout(LIMIT), Outlet(writing) as outlet:
+        outlet.patience = 0.01
+        outlet.write("x" * 1_000_000)
+        outlet.write("the end")
+    other, end = os.pipe()
+    os.dup2(end, writing)  # the descriptor has another file now
+    os.close(end)
+    data = await read_all(reading)
+    os.close(writing)
+    assert data.endswith(b"xthe end")
+    assert await read_all(other) == b""
+    os.close(other)
+
+
 async def test_a_reader_who_has_gone_is_told_and_nobody_waits_for_them(
     pipe: tuple[int, int],
 ) -> None:

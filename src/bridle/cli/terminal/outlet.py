@@ -22,7 +22,10 @@ class Outlet:
     """Writes texts to one descriptor, in order. `gone` is set when nobody can read them."""
 
     def __init__(self, fd: int) -> None:
-        self._fd = fd
+        # One of its own, closed by the thread alone: a number that somebody else has closed may be
+        # another file's by the time that the rest is written.
+        self._fd = os.dup(fd)
+        self._is_terminal = os.isatty(fd)
         self._queue: SimpleQueue[bytes] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._behind = 0
@@ -57,7 +60,7 @@ class Outlet:
         """What was written is on its way already."""
 
     def isatty(self) -> bool:
-        return os.isatty(self._fd)
+        return self._is_terminal
 
     def settle(self, seconds: float = 0.5) -> None:
         """Wait here and now until it is written: for who is about to be stopped."""
@@ -81,6 +84,12 @@ class Outlet:
     # --- in the thread
 
     def _work(self) -> None:
+        try:
+            self._write_all()
+        finally:
+            os.close(self._fd)
+
+    def _write_all(self) -> None:
         while data := self._queue.get():
             try:
                 self._write(data)
