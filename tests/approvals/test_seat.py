@@ -119,6 +119,41 @@ async def test_what_is_no_rule_is_refused_before_anything_is_decided(approvals: 
     await asyncio.wait([asking])
 
 
+@pytest.mark.parametrize(
+    ("command", "choice", "words"),
+    [
+        ("npm test", Approve(remember=ForSession("Bash(npm build)")), "would not allow"),
+        ("npm test", Approve(remember=Always("Read(/src/**)")), "would not allow"),
+        ("npm test && id", Approve(remember=Always("Bash(npm test:*)")), "would not allow"),
+        ("npm test", Reject(remember=ForSession("Bash(npm publish:*)")), "would not deny"),
+        ("cat ~/.claude/x > .mcp.json", Approve(remember=Always("Bash")), "each time"),
+    ],
+)
+async def test_a_rule_that_would_not_decide_this_very_call_is_refused(
+    approvals: Approvals, command: str, choice: Choice, words: str
+) -> None:
+    policy = force()
+    desk = await open_desk(approvals, policy, session="s", by=ADA)
+    verdict = policy.judge(Call("Bash", {"command": command}))
+    assert isinstance(verdict, Asked)
+    asking = asyncio.ensure_future(desk.ask(bash(command), verdict))
+    (approval,) = await _pending(approvals)
+    with pytest.raises(InvalidDecision, match=words):
+        await approvals.decide(approval.id, choice, by=ADA)
+    assert (await approvals.get(approval.id)).status == "pending"
+    assert await approvals.remembered.always() == []
+    asking.cancel()
+    await asyncio.wait([asking])
+
+
+async def test_no_rule_is_offered_for_what_a_person_must_see_each_time(
+    approvals: Approvals,
+) -> None:
+    await asked(approvals, force(), "cp x .mcp.json", Approve())
+    (approval,) = await approvals.list()
+    assert approval.suggestions == ()
+
+
 async def _pending(approvals: Approvals) -> list[Approval]:
     async with asyncio.timeout(10):
         async for changes in approvals.watch():
@@ -294,6 +329,6 @@ async def test_the_policy_of_a_run_that_has_ended_is_let_go(approvals: Approvals
     first = await open_desk(approvals, force(), session="s", by=ADA)
     later = await open_desk(approvals, force(), session="s")
     first.ended("gone")
-    assert "s" in approvals.judges
+    assert "s" in approvals.policies
     later.ended("gone")
-    assert approvals.judges == {}
+    assert approvals.policies == {}

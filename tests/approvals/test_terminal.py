@@ -306,8 +306,10 @@ async def test_what_is_long_is_cut_and_v_shows_all(sitting: Sitting) -> None:
     approval = await sitting.asks("Bash", {"command": command})
     assert "echo 199" not in await sitting.sees("press v to see all")
     await sitting.sees("[a]lways")
-    sitting.types("y")
-    await sitting.sees("press v first")
+    for key in "yYae":
+        sitting.types(key)
+        await sitting.sees("press v first")
+    assert (await sitting.approvals.get(approval.id)).status == "pending"
     sitting.types("v")
     await sitting.sees("echo 199")
     await sitting.sees("[a]lways")

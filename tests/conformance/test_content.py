@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 
+import msgspec
+
 import bridle
+from bridle.ids import new_uuid
 from bridle.protocol.content import (
     Image,
     bash_exit_code,
@@ -14,6 +17,7 @@ from bridle.protocol.content import (
     tool_results,
 )
 from bridle.protocol.messages import Assistant, User
+from bridle.protocol.outbound import prompt_line
 from bridle.protocol.permissions import Deny
 from bridle.protocol.system import TaskNotification
 from bridle.testing import Conversation, Hold, Turn, has_image, says, tool_use
@@ -32,6 +36,21 @@ async def test_image_in_prompt(lab: Lab) -> None:
     async with lab.session([Turn("A horse.", when=has_image)]) as talk:
         heard = await talk.say(["what is it?", bridle.image(PNG)])
         assert heard.result.result == "A horse."
+
+
+async def test_mentions(lab: Lab) -> None:
+    """`@path` in a prompt is read unasked, and not where mentions are off"""
+    secret = lab.cwd.parent / "secret.txt"
+    secret.write_text("XYZZY is the word")
+    forms = f"@{secret} and (@{secret}) or @../secret.txt\n@{secret}"
+    for mentions in (False, True):
+        async with lab.session([Turn("Read."), Turn("Read.")]) as talk:
+            line = prompt_line(forms, uuid=(uuid := new_uuid()), mentions=mentions)
+            await hear(talk.session.prompt(uuid, line))
+            shown = b"XYZZY" in msgspec.json.encode(
+                [request.messages for request in talk.model.requests]
+            )
+            assert shown == mentions
 
 
 async def test_image_from_tool(lab: Lab) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import msgspec
@@ -124,16 +125,21 @@ async def test_a_child_is_what_its_parent_wants_within_what_it_is_itself(home: H
         assert [one.session for one in seen] == [child.id]
 
 
-@pytest.mark.parametrize(
-    "wider", [{"working_dir": "/"}, {"working_dir": ".."}, {"policy": "autonomous"},
-              {"permission_mode": "bypassPermissions"}]
-)  # fmt: skip
-async def test_what_is_wider_than_the_parent_is_refused(home: Home, wider: Json) -> None:
+WIDER = [
+    {"working_dir": "/"},
+    {"working_dir": ".."},
+    {"policy": "autonomous"},
+    {"permission_mode": "bypassPermissions"},
+]
+
+
+async def test_what_is_wider_than_the_parent_is_refused(home: Home) -> None:
     async with opened(home) as supervisor:
         parent = await parent_with(home, supervisor, *TURN, policy="ask")
-        given = await parent.call("claudecode_create", None, name="child", **wider)
-        assert given["code"] == "wider_than_parent"
-        assert len(supervisor.list()) == 1
+        for wider in WIDER:
+            given = await parent.call("claudecode_create", None, name="child", **wider)
+            assert given["code"] == "wider_than_parent"
+            assert len(supervisor.list()) == 1
 
 
 async def test_a_limit_that_is_beyond_all_counting_is_a_mistake(home: Home) -> None:
@@ -144,6 +150,7 @@ async def test_a_limit_that_is_beyond_all_counting_is_a_mistake(home: Home) -> N
             assert given["code"] == "invalid_arguments", limits
 
 
+@pytest.mark.slow
 async def test_limits_on_how_many_are_told_in_words(home: Home) -> None:
     async with opened(home) as supervisor:
         parent = await parent_with(home, supervisor, *WORKS, limits=None)
@@ -500,3 +507,27 @@ async def test_who_is_stopped_interrupted_or_deleted_says_so(home: Home) -> None
         await parent.ok("claudecode_delete", session_id=child)
         assert (await parent.ok("claudecode_list"))["sessions"] == []
         assert loopback_of(supervisor) is parent.loopback
+
+
+async def test_no_file_is_read_for_an_agent_by_a_mention_in_a_prompt_to_another(home: Home) -> None:
+    async with opened(home) as supervisor:
+        parent = await parent_with(home, supervisor, *TURN * 3)
+        child = await parent.child(prompt="look at @/secret/key")
+        await supervisor.wait(child, lambda record: record.turns == 1, LIMIT)
+        await parent.ok("claudecode_chat_async", session_id=child, prompt="and @~/other")
+        await supervisor.wait(child, lambda record: record.turns == 2, LIMIT)
+        forked = await parent.ok(
+            "claudecode_fork", session_id=child, new_name="forked", prompt="@third"
+        )
+        lines = [
+            bytes(body.line)
+            for session in (child, forked["id"])
+            for body in await bodies(supervisor, session, stream.PROMPTED)
+        ]
+        assert len(lines) == 3
+        for line in lines:
+            assert b'"client_composed":true' in line
+            assert re.search(rb"(?<!\\\\)@", line) is None, line
+        uuid = await supervisor.send(child, "see @/mine", by="ada")
+        told = await bodies(supervisor, child, stream.PROMPTED)
+        assert [b'"see @/mine"' in bytes(one.line) for one in told if one.uuid == uuid] == [True]

@@ -53,6 +53,11 @@ POLICIES = {
     "open": Policy("ask", allow=_ALLOW, deny=_DENY, ask=_ASK),
     "bash": Policy("ask", allow=["Bash"], deny=["Bash(rm:*)", *_HIDDEN], ask=_ASK),
     "whole": Policy("ask", allow=["Bash"]),
+    "spelt": Policy(
+        "ask",
+        allow=["Bash"],
+        deny=["Bash(git push:*)", "Bash(npm publish:*)", "Bash(docker compose up:*)"],
+    ),
     "ask": Policy("ask"),
     "read-only": Policy("read-only"),
     "edits": Policy("edits"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bridle.policy import Asked, Call, Ground, Policy
 
@@ -191,3 +192,12 @@ def test_whatever_allows_it_the_guard_asks(rules: Any) -> None:
     assert told(judge.judge(bash("cp x .git/hooks/pre-commit"))) == "guard"
     exact = Policy(allow=["Bash(cp x .git/hooks/pre-commit)"]).on(GROUND)
     assert told(exact.judge(bash("cp x .git/hooks/pre-commit"))) == "guard"
+
+
+def test_a_home_with_an_ordinary_name_is_named_only_with_the_folder_it_is_in() -> None:
+    ground = replace(GROUND, bridle_home="/data/bridle/home")
+    edits = Policy("edits").on(ground)
+    for command in ("ls /home/me/app", "echo home", "cat home.txt", "grep -rn bridle src"):
+        assert told(edits.judge(bash(command))) == "allow", command
+    for command in ("x=/data/bridle/home/token; cat $x", "cat /data/{bridle/home,x}/token"):
+        assert told(edits.judge(bash(command))) == "guard", command

@@ -74,6 +74,8 @@ def matches(
         ("/[ab].py", "c.py", False),
         ("/[!ab].py", "c.py", True),
         ("/[!ab].py", "a.py", False),
+        ("/[^ab].py", "c.py", True),
+        ("/[^ab].py", "a.py", False),
         ("/[a-c]x", "bx", True),
         ("/a.b", "axb", False),
         ("/a+b(c)", "a+b(c)", True),

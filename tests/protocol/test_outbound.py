@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from bridle.errors import ControlFailed, NotPending
 from bridle.protocol.answers import ANSWER_OF, Done, Initialized, Interrupted, ModeSet
 from bridle.protocol.connection import Connection
 from bridle.protocol.events import Failure, LineIgnored, MessageReceived, ResponseReceived, Success
+from bridle.protocol.outbound import prompt_line
 from bridle.protocol.permissions import Deny
 from bridle.protocol.remembered import REMEMBERED_IDS
 from bridle.protocol.requests import (
@@ -319,3 +321,18 @@ def test_the_answer_of_initialize_and_others_is_remembered_as_it_was_given() -> 
     assert isinstance(answer, Initialized)
     assert (answer.commands[0].name, answer.commands[0].argument_hint) == ("x", "y")
     assert answer_of(McpSetServers({}), {"added": ["s"], "errors": {"t": "no"}}).added == ["s"]
+
+
+# --- mentions
+
+
+def test_without_mentions_a_prompt_names_no_file_that_the_cli_would_read() -> None:
+    said = "@/secret/key and (@~/x) \n@a me@example.com 'quoted @b' \\@c @"
+    plain = r"\@/secret/key and (\@~/x) " + "\n" + r"\@a me@example.com 'quoted \@b' \@c @"
+    for content, expected in ((said, plain), ([said], [{"type": "text", "text": plain}])):
+        line = msgspec.json.decode(prompt_line(content, mentions=False))
+        assert line["message"]["content"] == expected
+        assert line["client_composed"] is True
+    line = msgspec.json.decode(prompt_line(said))
+    assert line["message"]["content"] == said
+    assert "client_composed" not in line

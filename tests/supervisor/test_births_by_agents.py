@@ -49,6 +49,17 @@ async def child(supervisor: Supervisor, above: SessionRecord, **options: Any) ->
     return await supervisor.create(by=Agent(above.id), **given)
 
 
+async def test_a_folder_that_is_reached_by_a_link_holds_what_is_below_it(home: Home) -> None:
+    (home.work / "sub").mkdir()
+    link = home.work.parent / "link"
+    link.symlink_to(home.work)
+    async with home.open() as supervisor:
+        command = home.cli(*TURN).command
+        above = await supervisor.create(cwd=link, by=ME, command=command, loopback=True)
+        made = await child(supervisor, await begun(supervisor, above), cwd="sub")
+        assert made.folder in (str(link / "sub"), str(home.work / "sub"))
+
+
 async def force(supervisor: Supervisor, session: SessionRecord) -> InForce:
     """What is in force for it."""
     gate, _ = await gate_of(supervisor._means, supervisor.get(session.id), "a launch")
@@ -206,39 +217,36 @@ async def test_what_it_may_choose_is_chosen(home: Home) -> None:
         assert await judged(supervisor, made, fetch) == ["deny"]
 
 
-@pytest.mark.parametrize(
-    "option",
-    [
-        {"command": ["/bin/sh"]},
-        {"containment": ["env"]},
-        {"router": "1"},
-        {"extra_args": ["--dangerously-skip-permissions"]},
-        {"dangerously_skip_permissions": True},
-        {"allow_dangerously_skip_permissions": True},
-        {"settings": {"permissions": {"allow": ["Bash"]}}},
-        {"setting_sources": ["user", "project"]},
-        {"mcp_config": {"mcpServers": {"x": {"command": "y"}}}},
-        {"strict_mcp_config": False},
-        {"plugin_dirs": ["/tmp"]},
-        {"debug_file": "/tmp/x"},
-        {"agent": "x"},
-        {"unset": ["X"]},
-        {"inherit_env": False},
-        {"resume_session_at": "x"},
-        {"hook_events": True},
-        {"session_id": "x"},
-        {"env": {"PATH": "/tmp"}},
-    ],
-    ids=lambda option: next(iter(option)),
-)
-async def test_what_is_run_and_loaded_is_not_for_an_agent_to_choose(
-    home: Home, option: dict[str, Any]
-) -> None:
+OPTIONS_OF_PEOPLE: list[dict[str, Any]] = [
+    {"command": ["/bin/sh"]},
+    {"containment": ["env"]},
+    {"router": "1"},
+    {"extra_args": ["--dangerously-skip-permissions"]},
+    {"dangerously_skip_permissions": True},
+    {"allow_dangerously_skip_permissions": True},
+    {"settings": {"permissions": {"allow": ["Bash"]}}},
+    {"setting_sources": ["user", "project"]},
+    {"mcp_config": {"mcpServers": {"x": {"command": "y"}}}},
+    {"strict_mcp_config": False},
+    {"plugin_dirs": ["/tmp"]},
+    {"debug_file": "/tmp/x"},
+    {"agent": "x"},
+    {"unset": ["X"]},
+    {"inherit_env": False},
+    {"resume_session_at": "x"},
+    {"hook_events": True},
+    {"session_id": "x"},
+    {"env": {"PATH": "/tmp"}},
+]
+
+
+async def test_what_is_run_and_loaded_is_not_for_an_agent_to_choose(home: Home) -> None:
     async with home.open() as supervisor:
         above = await parent(home, supervisor)
-        with pytest.raises(InvalidLaunch):
-            await child(supervisor, above, **option)
-        assert len(supervisor.list()) == 1
+        for option in OPTIONS_OF_PEOPLE:
+            with pytest.raises(InvalidLaunch):
+                await child(supervisor, above, **option)
+            assert len(supervisor.list()) == 1
 
 
 # --- where

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from ..errors import BridleError, words_of
 from ..journal import NewEvent
+from ..policy.force import InForce
 from ..policy.verdicts import Allowed, Asked, Denied
 from ..protocol.control import CanUseTool, ElicitationAnswer, ElicitationRequest
 from ..protocol.permissions import Decision
@@ -23,7 +24,6 @@ from .events import JUDGED, WENT_ON, Judged, WentOn, sealed
 from .model import Approval, ApprovalRequest, Cancelled, Cause, Kind, Outcome
 from .remember import ApplyRule, RememberedRule
 from .service import Approvals
-from .standing import Judge
 
 #: The rules that "always" could add for a request, the narrowest first.
 Suggest: TypeAlias = Callable[[CanUseTool], list[str]]
@@ -42,7 +42,8 @@ class Desk:
 
     `apply` is told of rules that are remembered or forgotten while the session runs; `rules` gives
     those that are in force at its start. Without `expires_in` the service's own limit holds.
-    `judge` is the session's policy, for inputs that a decision changes.
+    `policy` is the session's: inputs that a decision changes, and rules that are to be remembered,
+    are held against it.
     """
 
     def __init__(
@@ -56,11 +57,11 @@ class Desk:
         suggest: Suggest = _no_suggestions,
         apply: ApplyRule | None = None,
         expires_in: float | None = None,
-        judge: Judge | None = None,
+        policy: InForce | None = None,
     ) -> None:
-        if judge:
-            approvals.judges[session] = judge
-        self._judge = judge
+        if policy:
+            approvals.policies[session] = policy
+        self._policy = policy
         self._approvals = approvals
         self.lineage = lineage
         self._folder = folder
@@ -210,9 +211,9 @@ class Desk:
         for approval in self._approvals.unfinished(self.session, self.launch):
             if approval.status == "allowed":
                 self._approvals.outcome(approval.id, Outcome("process died", now, how))
-        judges = self._approvals.judges
-        if judges.get(self.session) is self._judge:  # and not that of a later run
-            judges.pop(self.session, None)
+        policies = self._approvals.policies
+        if policies.get(self.session) is self._policy:  # and not that of a later run
+            policies.pop(self.session, None)
 
     def detach(self) -> None:
         """We go, and the agent stays: from now on a cancelled `ask` leaves its approval pending."""

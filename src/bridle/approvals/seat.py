@@ -73,7 +73,7 @@ async def seated(
         suggest=candidates,
         apply=apply,
         expires_in=expires_in,
-        judge=policy.judge,
+        policy=policy,
     )
     for rule in await desk.rules(own=has_rules):
         apply(rule)

@@ -19,6 +19,7 @@ from ..errors import Asleep
 from ..ids import new_token
 from ..journal import Journal, NewEvent
 from ..journal.owner import Owners
+from ..policy.force import InForce
 from .clock import Clock, SystemClock
 from .errors import AlreadyDecided, ApprovalError, ApprovalsClosed, UnknownApproval
 from .events import Delivered, OutcomeSeen
@@ -41,7 +42,6 @@ from .register import Register
 from .remember import Remembered
 from .shelf import Shelf
 from .standing import (
-    Judge,
     RuleCheck,
     check_choice,
     check_input,
@@ -96,7 +96,7 @@ class Approvals:
         self._expires_in = expires_in
         self.journal = journal
         #: The policies of the sessions that have a desk here.
-        self.judges: dict[str, Judge] = {}
+        self.policies: dict[str, InForce] = {}
         #: Whom what a session asks is put to, where somebody knows its ancestors.
         self.address: Address = _as_given
         self.clock = clock
@@ -232,8 +232,9 @@ class Approvals:
     def _check(self, approval: Approval, choice: Choice, by: Decider, shown: str | None) -> None:
         check_standing(by, approval, choice)
         check_choice(approval, choice, shown)
-        check_input(by, approval, choice, self.judges.get(approval.session))
-        check_rule(approval, choice, self._check_of_rules)
+        policy = self.policies.get(approval.session)
+        check_input(by, approval, choice, policy)
+        check_rule(approval, choice, self._check_of_rules, policy)
 
     async def cancel(self, approval_id: str, why: str = "") -> Approval:
         """No longer ask it; AlreadyDecided if it has ended."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, get_args
 
+from ..policy.force import InForce
 from ..policy.rules import parse_rule
-from ..policy.verdicts import Asked, Call, Denied, Verdict
+from ..policy.suggest import covers
+from ..policy.verdicts import Asked, Behavior, Call, Denied
 from .errors import InvalidDecision, MayNotDecide, ShownOtherwise
 from .model import (
     CHOICES,
@@ -28,9 +30,6 @@ from .model import (
 
 #: Raises where a text is no rule, with the reason.
 RuleCheck: TypeAlias = Callable[[str], None]
-
-#: What a session's policy says of a call.
-Judge: TypeAlias = Callable[[Call], Verdict]
 
 MAX_MESSAGE = 64 * 1024
 MAX_RULE = 4 * 1024
@@ -75,17 +74,17 @@ def _check_agent(by: Agent, session: str, approval: Approval, choice: Choice) ->
         raise MayNotDecide(by, what, f"only a person may have a plan go on in {choice.mode}")
 
 
-def check_input(by: Decider, approval: Approval, choice: Choice, judge: Judge | None) -> None:
+def check_input(by: Decider, approval: Approval, choice: Choice, policy: InForce | None) -> None:
     """A changed input is another call: what a rule denies stays denied, and what is guarded is for
     a person."""
     if not isinstance(choice, Approve) or choice.input is None or choice.input == approval.input:
         return
-    if judge is None:
+    if policy is None:
         if not isinstance(by, Person):
             what = f"approval {approval.id}"
             raise MayNotDecide(by, what, "its policy is not here to judge a changed input")
         return
-    verdict = judge(Call(approval.tool, choice.input, cwd=approval.cwd))
+    verdict = policy.judge(Call(approval.tool, choice.input, cwd=approval.cwd))
     if isinstance(verdict, Denied):
         raise InvalidDecision(approval.id, f"with this input {verdict.because}")
     if isinstance(verdict, Asked) and verdict.guard and not isinstance(by, Person):
@@ -136,8 +135,10 @@ def _questions(approval: Approval) -> list[str]:
     return [text for text in texts if isinstance(text, str)]
 
 
-def check_rule(approval: Approval, choice: Choice, check: RuleCheck | None) -> None:
-    """That what is to be remembered is a rule."""
+def check_rule(
+    approval: Approval, choice: Choice, check: RuleCheck | None, policy: InForce | None
+) -> None:
+    """That what is to be remembered is a rule, and decides this very call."""
     remember = getattr(choice, "remember", Once())
     if not isinstance(remember, ForSession | Always):
         return
@@ -148,3 +149,21 @@ def check_rule(approval: Approval, choice: Choice, check: RuleCheck | None) -> N
     if len(remember.rule) > MAX_RULE:
         raise InvalidDecision(approval.id, f"a rule has at most {MAX_RULE} characters")
     check(remember.rule)
+    if policy is not None and not approval.is_cut:
+        _check_covers(approval, choice, remember.rule, policy)
+
+
+def _check_covers(approval: Approval, choice: Choice, rule: str, policy: InForce) -> None:
+    """One that says nothing to this call is a slip: the same would be asked again."""
+    given = getattr(choice, "input", None)
+    call = Call(approval.tool, given or approval.input, cwd=approval.cwd)
+    behavior: Behavior = "deny" if isinstance(choice, Reject) else "allow"
+    if covers(rule, behavior, call, policy.ground, policy.policy):
+        return
+    if behavior == "allow" and approval.guard:
+        reason = f"a person is asked about this each time ({approval.guard}): decide it without"
+    else:
+        near = [one for one in approval.suggestions if behavior == "allow"][:1]
+        hint = f"; {near[0]} would" if near else ""
+        reason = f"{rule} would not {behavior} this call the next time{hint}"
+    raise InvalidDecision(approval.id, reason)

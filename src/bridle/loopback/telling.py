@@ -92,7 +92,10 @@ async def _tell(call: Call, record: SessionRecord, arguments: Chat) -> _Told:
             intent = Intent(session=record.id, at=time.time(), seq=record.seq, count=count)
             await call.means.intents.begin(name, intent)
         await _awake(call, record)
-        await call.supervisor.send(record.id, arguments.prompt, by=call.by, uuid=name)
+        # What an agent may not read it must not have another one read for it.
+        await call.supervisor.send(
+            record.id, arguments.prompt, by=call.by, uuid=name, mentions=False
+        )
         last = (await call.supervisor.journal.log.info(record.id)).last_seq
         await call.supervisor.wait(record.id, lambda now: now.seq >= last)
         return _Told(record, name, count)

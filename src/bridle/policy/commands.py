@@ -53,6 +53,25 @@ class CommandPattern:
             return argv[:count] == self._words and (self.is_open or len(argv) == count)
         return _meets(self.tokens, argv, is_open=self.is_open, in_doubt=False)
 
+    def matches_around_options(self, argv: Argv) -> bool:
+        """The same, wherever options stand between the words, with or without a value: a program's
+        own options do not make another command of it."""
+        states = {(0, False)}  # how many words were matched, and whether a value may follow
+        for word in argv:
+            if word is None:
+                return False
+            reached = {at for at, _ in states}
+            matched = _step(self.tokens, reached, word, is_open=self.is_open, in_doubt=False)
+            after = {(at, False) for at in matched}
+            if word.startswith("-"):
+                after |= {(at, "=" not in word) for at, _ in states if at}
+            else:
+                after |= {(at, False) for at, has_value in states if has_value}
+            if not after:
+                return False
+            states = after
+        return len(self.tokens) in _closure(self.tokens, {at for at, _ in states})
+
     def may_match(self, argv: Argv) -> bool:
         """Whether they could be, if the unknown ones were what they might be."""
         return _meets(self.tokens, argv, is_open=self.is_open, in_doubt=True)

@@ -23,13 +23,13 @@ _GUARDED = re.compile(
     | \.git | \.git/(?:hooks(?:/.*)? | config(?:\.worktree)? | info/attributes)
     | \.git/(?:modules|worktrees)/.*/(?:hooks(?:/.*)? | config(?:\.worktree)?)
     | \.(?:husky|githooks)(?:/.*)? | \.gitconfig
-    | \.config/(?:git|fish|direnv|systemd|autostart)(?:/.*)?
+    | \.config/(?:git|fish|direnv|systemd|autostart)(?:/.*)? | \.local/share/systemd(?:/.*)?
     | \.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|envrc|inputrc|kshrc)
     | \.(?:bashrc\.d/.* | t?cshrc) | \.z(?:shrc|shenv|profile|login|logout)
     | \.ssh/(?:authorized_keys2?|config|rc)
     ) | /etc/(?:
       profile | bash\.bashrc | bashrc | environment | zshrc | zshenv | zprofile | sudoers | crontab
-    | profile\.d/.* | zsh/.* | sudoers\.d/.* | cron[^/]*/.*
+    | profile\.d/.* | zsh/.* | sudoers\.d/.* | cron[^/]*/.* | systemd/.*
     ))\Z""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
@@ -64,6 +64,9 @@ class Guard:
         self._claude = self._both(ground, home)
         self._bridle = self._both(ground, ground.bridle_home) if ground.bridle_home else set()
         self._files = {path for file in ground.guarded for path in self._both(ground, file)}
+        names = sorted({_telling_end(path) for path in self._bridle} - {""})
+        words = [rf"(?i:(?<![\w.-]){re.escape(name)}(?![\w-]))" for name in names]
+        self._names = re.compile("|".join([*words, r"\bBRIDLE_(?:HOME|TOKEN|URL)\b"]))
         ports = [address.rpartition(":")[2] for address in ground.addresses if ":" in address]
         doors = [rf"(?<![0-9])0*{port}(?![0-9])" for port in ports if port.isdigit()]
         doors += [re.escape(address) for address in ground.addresses if "/" in address]
@@ -116,6 +119,11 @@ class Guard:
         """Why a person must be asked about an address in this text."""
         return BRIDLE if self._doors and self._doors.search(text) else ""
 
+    def named(self, script: str) -> str:
+        """The same for a script in which Bridle's home is named in whatever way: by a variable, in
+        braces, in a list that is gone through."""
+        return BRIDLE if self._names.search(script) else ""
+
     def url(self, url: str) -> str:
         """The same for a URL, of which the port is what counts."""
         return BRIDLE if self._hosts and self._hosts.search(url) else ""
@@ -143,6 +151,13 @@ class Guard:
     def _holds_a_file(self, place: Place) -> bool:
         paths = {self._folded(place.written), self._folded(place.real)}
         return any(is_inside(file, path) for file in self._files for path in paths)
+
+
+def _telling_end(path: str) -> str:
+    """As much of a path's end as names it: a hidden folder by itself, another one with the folder
+    that it is in, for a name like `home` stands in many commands."""
+    name = path.rpartition("/")[2]
+    return name if name.startswith(".") else "/".join(path.split("/")[-2:]).strip("/")
 
 
 def _is_telling(part: str) -> bool:

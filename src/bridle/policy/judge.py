@@ -6,7 +6,11 @@ raises for what a call holds: what can't be read is asked.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from typing import Any
+
+from msgspec.structs import replace
 
 from .bound import BoundRules
 from .guard import Guard
@@ -17,10 +21,20 @@ from .rules import DomainPattern, NamePattern, Rule, host_of
 from .scripts import ScriptJudge
 from .tools import EDITS, FETCH, NAMED, READS, SHELL, Kind, kind_of
 from .verdicts import Allowed, Asked, Behavior, Call, Denied, Ground, Verdict
-from .wording import allowed_by, asked_by, by_preset, denied, doubted, explained
+from .wording import OWN_PATH, allowed_by, asked_by, by_preset, denied, doubted, explained
 
 MAX_PATH = 4096
 MAX_TEXTS = 2_000
+
+ODD_PATH = "Claude Code may take its path for another one: of blanks and rare characters in it, \
+versions drop or change some"
+_FILE_URL = re.compile(r"\Afile://(?:localhost)?(?=/)", re.IGNORECASE)
+_ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
+_LIKE_A_PATH = re.compile(r"/|~|\.{1,2}(?:/|\Z)")
+#: What versions of the CLI drop at the ends of a path: as JavaScript's trim() does.
+_BLANKS = " \t\n\v\f\r\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+_ENDS = re.compile(rf"\A[{_BLANKS}]+|[{_BLANKS}]+\Z")
+_RARE = re.compile(r"[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 
 #: In plan mode a rule can't allow these: they change things.
 _CHANGES = frozenset[Kind](("edit", "edit elsewhere", "command"))
@@ -44,6 +58,15 @@ class Judge:
 
     def judge(self, call: Call) -> Verdict:
         """Whether the call may be made, must not be, or must be asked about."""
+        verdict, usual = self._judged(call), _with_usual_path(call)
+        if usual is None or isinstance(verdict, Denied):
+            return verdict
+        told = self._judged(usual)
+        if isinstance(told, Denied) or (isinstance(told, Asked) and told.guard):
+            return told
+        return Asked(ODD_PATH) if isinstance(verdict, Allowed) else verdict
+
+    def _judged(self, call: Call) -> Verdict:
         is_plan = call.mode == "plan" and self.policy.preset != "plan"
         table = PRESETS["plan"] if is_plan else self._table
         preset: Preset = "plan" if is_plan else self.policy.preset
@@ -52,10 +75,16 @@ class Judge:
         where = self._place(call)
         if found := self._by_rule("deny", call, where) or self._rules.whole("deny", call.tool):
             return denied(found)
+        named = self._named(call)
+        if found := self._hidden([where for where, _ in named], "deny"):
+            return denied(found)
         verdict = self._unguarded(call, where, table, preset)
-        if "command" in call.input and kind_of(call.tool) == "other":
+        if "command" in call.input and kind_of(call.tool) == "other" and call.tool not in NAMED:
             verdict = self._as_script(call, verdict, table, preset)
-        guard = "" if isinstance(verdict, Denied) else self._guarded(call, where)
+        if isinstance(verdict, Allowed) and (doubt := self._doubted(named)):
+            verdict = doubted(doubt)
+        places = [place for place, _ in named]
+        guard = "" if isinstance(verdict, Denied) else self._guarded(call, where, places)
         return Asked(f"a person must see this: {guard}", guard=guard) if guard else verdict
 
     def _as_script(self, call: Call, verdict: Verdict, table: Table, preset: Preset) -> Verdict:
@@ -76,6 +105,8 @@ class Judge:
             return asked_by(found)
         if doubt := self._hides(call, where) or self._odd_host(call):
             return doubted(doubt)
+        if where and where.is_own:
+            return Asked(OWN_PATH)
         may_allow = preset != "plan" or kind not in _CHANGES
         if may_allow and (found := self._by_rule("allow", call, where)):
             return allowed_by(found)
@@ -130,7 +161,7 @@ class Judge:
             for path in (where.written, where.real)
         )
 
-    def _guarded(self, call: Call, where: Place | None) -> str:
+    def _guarded(self, call: Call, where: Place | None, named: list[Place]) -> str:
         if self._guard is None:
             return ""
         if where:
@@ -141,11 +172,37 @@ class Judge:
         if call.tool == FETCH:
             return next(filter(None, map(self._guard.url, texts)), "")
         found = self._guard.text("\n".join(texts))
-        for text in texts:
-            if not found and 0 < len(text) <= MAX_PATH and text.isprintable():
-                named = place(text, call.cwd or self.ground.folder, self.ground)
-                found = self._guard.path(named, writes=True)
-        return found
+        paths = (self._guard.path(place, writes=True) for place in named)
+        return found or next(filter(None, paths), "")
+
+    def _named(self, call: Call) -> list[tuple[Place, bool]]:
+        """The files that a tool which we do not know may be told of: any text may be a path. And
+        whether it is written like one."""
+        if call.tool == FETCH or self._kind(call.tool) not in ("web", "mcp", "other"):
+            return []
+        cwd = call.cwd or self.ground.folder
+        return [
+            (place(text, cwd, self.ground), _LIKE_A_PATH.match(text) is not None)
+            for text in dict.fromkeys(map(_without_scheme, _texts(call.input)))
+            if 0 < len(text) <= MAX_PATH and text.isprintable()
+        ]
+
+    def _hidden(self, named: list[Place], behavior: Behavior) -> Rule | None:
+        """A rule for reading files that speaks of one of these."""
+        for rule in self._rules.hidden(behavior) if named else ():
+            if rule.tool == "Read" and any(map(self._rules.path(rule).matches_either, named)):
+                return rule
+        return None
+
+    def _doubted(self, named: list[tuple[Place, bool]]) -> Rule | None:
+        """A rule for files that may speak of what a tool does which we do not know: it may write,
+        or take all that is in a folder."""
+        for rule in (*self._rules.hidden("deny"), *self._rules.hidden("ask")) if named else ():
+            bound = self._rules.path(rule)
+            for where, is_like_a_path in named:
+                if bound.matches_either(where) or (is_like_a_path and bound.reaches(where)):
+                    return rule
+        return None
 
     def _guarded_file(self, guard: Guard, call: Call, where: Place) -> str:
         found = guard.path(where, writes=call.tool in EDITS)
@@ -174,6 +231,16 @@ class Judge:
         return next((rule for rule in rules if rule.pattern is not None), None)
 
 
+def _with_usual_path(call: Call) -> Call | None:
+    """The call as another version of the CLI may make it; None where that is the same."""
+    field = READS.get(call.tool) or EDITS.get(call.tool)
+    path = call.input.get(field) if field else None
+    if not isinstance(path, str) or (path.isascii() and path == path.strip()):
+        return None
+    usual = _RARE.sub(" ", _ENDS.sub("", unicodedata.normalize("NFC", path)))
+    return None if usual == path else replace(call, input={**call.input, str(field): usual})
+
+
 def _path(call: Call) -> str | None:
     """The path in the call's input: "" where it has none and needs none, None where it can't be."""
     field = READS.get(call.tool) or EDITS.get(call.tool)
@@ -185,6 +252,14 @@ def _path(call: Call) -> str | None:
     if call.tool in ("Read", "NotebookRead") and not path:
         return None
     return path
+
+
+def _without_scheme(text: str) -> str:
+    """The path of a file's URL; any other text is left as it is."""
+    path = _FILE_URL.sub("", text, count=1)
+    if path == text:
+        return text
+    return _ENCODED.sub(lambda found: chr(int(found[1], 16)), path)
 
 
 def _texts(value: object) -> list[str]:

@@ -17,6 +17,13 @@ from .commands import like
 from .verdicts import Ground
 
 _UNCLEAN = re.compile(r"//|/\.|/$")
+#: What each process sees differently: its own folder, its root, the files that it has open.
+_OWN = re.compile(
+    r"(?:/proc/(?:self|thread-self|[0-9]+)(?:/task/[0-9]+)?/(cwd|root|exe|fd|map_files)|/dev/fd)"
+    r"(?=/|\Z)"
+)
+#: The three that a program has from the start.
+_STANDARD = re.compile(r"/dev/std(?:in|out|err)|/(?:proc/self|dev)/fd/[012]")
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -25,6 +32,8 @@ class Place(Struct, frozen=True):
 
     written: str
     real: str
+    #: Whether it is another file for each process that opens it.
+    is_own: bool = False
 
 
 def absolute(path: str, cwd: str, home: str) -> str:
@@ -37,7 +46,26 @@ def absolute(path: str, cwd: str, home: str) -> str:
 def place(path: str, cwd: str, ground: Ground) -> Place:
     whole = absolute(path, cwd, ground.home)
     written, real = clean(whole), ground.resolve(whole)
+    if "/proc/" in real or "/dev/" in real:
+        return _place_of_a_process(whole, real, cwd, ground)
     return Place(written, real if real == written else clean(real))
+
+
+def _place_of_a_process(whole: str, real: str, cwd: str, ground: Ground) -> Place:
+    """What a path below /proc most likely is; that it may be another file is told."""
+    found = _OWN.match(real)
+    if not found or _STANDARD.fullmatch(whole):
+        return Place(clean(whole), clean(real))
+    rest = real[found.end() :]
+    if found[1] in ("cwd", "root"):
+        folder = cwd if found[1] == "cwd" else ""
+        real = ground.resolve(f"{folder}{rest}" or "/")
+    return Place(clean(whole), clean(real), is_own=True)
+
+
+def is_own(path: str) -> bool:
+    """Whether each process sees something else there: it must not be followed from another one."""
+    return _OWN.fullmatch(path) is not None
 
 
 def clean(path: str) -> str:

@@ -40,16 +40,22 @@ class DomainPattern:
 
 
 class NamePattern:
-    """A name, or the beginning of one."""
+    """A name; the beginning of one (`pr-*`); or a name and whatever follows it (`/review:*`)."""
 
     def __init__(self, text: str) -> None:
         self._name = text.strip()
+        self._has_words = self._name.endswith(":*")
         self._start = self._name.removesuffix(":*").removesuffix("*").rstrip()
         if not self._name or "*" in self._start:
             raise InvalidRule(text, "a name may have one `*`, at its end")
 
     def matches(self, name: str) -> bool:
-        return name == self._name or (self._name != self._start and name.startswith(self._start))
+        if name == self._name:
+            return True
+        if self._name == self._start or not name.startswith(self._start):
+            return False
+        ends_there = name[len(self._start) :][:1] in ("", " ", ":")
+        return ends_there or not (self._has_words and self._start[-1:].isalnum())
 
 
 Pattern: TypeAlias = CommandPattern | PathPattern | DomainPattern | NamePattern | None

@@ -225,7 +225,10 @@ def _names_in(text: str) -> list[str]:
 
 
 def _searches(program: Program) -> bool:
-    """Whether it reads all that is in the folders which it is given."""
+    """Whether it reads, or has others do something to, all that is in the folders which it is
+    given."""
+    if program.name == "find":
+        return bool(program.inner)
     if program.name in ("rg", "ag", "ack") or program.argv[:2] == ("git", "grep"):
         return True
     options = [word or "" for word in program.argv[1:] if (word or "").startswith("-")]

@@ -16,9 +16,13 @@ from .rules import Rule
 from .script import MOVES, SINKS, Script
 from .shell.programs import Argv, Program, base_name, read_commands
 from .shell.script import Redirect
+from .shell.tables import RUN_WORDS, RUNNERS, RUNNERS_BY_WORD
 from .tools import SHELL
 from .verdicts import Allowed, Asked, Behavior, Call, Denied, Ground, Verdict
-from .wording import allowed_by, asked_by, by_preset, denied, doubted
+from .wording import OWN_PATH, allowed_by, asked_by, by_preset, denied, doubted
+
+#: Of so many words of a runner any may begin the command that it runs.
+MAX_WORDS = 20
 
 
 class ScriptJudge:
@@ -50,6 +54,8 @@ class ScriptJudge:
             return asked_by(whole)
         if found := self._surely("ask", script) or self._touched("ask", script):
             return asked_by(found)
+        if any(where.is_own for where in script.places()):
+            return Asked(OWN_PATH)
         for behavior in ("deny", "ask"):
             if doubt := self._perhaps(behavior, script):
                 return doubted(doubt)
@@ -61,10 +67,11 @@ class ScriptJudge:
         if exact := self._rules.exact(behavior, script.text):
             return exact
         for program in script.every:
-            for argv in self._forms(program.argv):
-                for rule, pattern in self._rules.commands(behavior, argv[0] or ""):
-                    if pattern.matches(argv):
-                        return rule
+            for given in (program.argv, *_run_by(program)):
+                for argv in self._forms(given):
+                    for rule, pattern in self._rules.commands(behavior, argv[0] or ""):
+                        if pattern.matches(argv) or pattern.matches_around_options(argv):
+                            return rule
         return None
 
     def _perhaps(self, behavior: Behavior, script: Script) -> Rule | None:
@@ -134,7 +141,9 @@ class ScriptJudge:
             return ""
         if call.input.get("dangerouslyDisableSandbox"):
             return UNBOXED
-        if found := self._guard.text(script.text):
+        if found := self._guard.text(script.text) or self._guard.named(script.text):
+            return found
+        if found := next(filter(None, map(self._guard.whole, script.searched())), ""):
             return found
         for program in script.every:
             globs = script.named_globs(program) if script.has_unknown else ()
@@ -250,7 +259,7 @@ class _Allowing:
             if program.is_odd:
                 return False
         is_free = program.is_clear or (
-            program.name in MOVES and not self._judge.strays(self._script, program)
+            program.argv[0] in MOVES and not self._judge.strays(self._script, program)
         )
         return bool(found or is_free) and all(map(self._may_run, program.inner))
 
@@ -276,6 +285,16 @@ class _Allowing:
         return self._table["edit"] == "deny" and any(
             redirect.writes and not self._may_open(redirect) for redirect in script.redirects
         )
+
+
+def _run_by(program: Program) -> Iterator[Argv]:
+    """What a program that runs another one in a project's environment may run: its words from any
+    one on."""
+    words = program.argv[:MAX_WORDS]
+    begin = 0 if program.name in RUNNERS else len(words)
+    if program.name in RUNNERS_BY_WORD:
+        begin = next((at for at, word in enumerate(words) if word in RUN_WORDS), begin)
+    yield from (program.argv[at:] for at in range(begin + 1, len(words)))
 
 
 def _shown(program: Program) -> str:

@@ -9,10 +9,10 @@ from ..errors import InvalidRule
 from ..protocol.permissions import AddRules, PermissionRule, PermissionUpdate
 from .paths import is_inside, place
 from .policy import Policy
-from .rules import Rule, host_of
+from .rules import host_of
 from .shell.programs import read_commands
 from .tools import EDITS, FETCH, NAMED, PLAN, QUESTION, READS, SHELL
-from .verdicts import Allowed, Call, Ground
+from .verdicts import Allowed, Behavior, Call, Denied, Ground
 
 #: Programs whose second word says what they do: a rule for all of them would be too wide.
 _WITH_COMMANDS = frozenset(
@@ -45,8 +45,7 @@ def suggest(
     """Candidates, each a rule that would allow this very call beside those of the policy; the
     CLI's own ones last."""
     found = [*_own(call, ground), *_of_cli(updates)]
-    rules = policy.rules if policy else ()
-    return [text for text in dict.fromkeys(found) if _allows(text, rules, call, ground)]
+    return [text for text in dict.fromkeys(found) if covers(text, "allow", call, ground, policy)]
 
 
 def _own(call: Call, ground: Ground) -> list[str]:
@@ -127,10 +126,17 @@ def _escaped(text: str) -> str:
     return re.sub(r"([()\\])", r"\\\1", text)
 
 
-def _allows(text: str, rules: Iterable[Rule], call: Call, ground: Ground) -> bool:
-    """Whether it is a rule, and enough. (Of what is guarded a person is asked all the same.)"""
+def covers(
+    text: str, behavior: Behavior, call: Call, ground: Ground, policy: Policy | None = None
+) -> bool:
+    """Whether it is a rule, and enough to allow or deny this call beside those of the policy. (Of
+    what is guarded a person is asked all the same.)"""
+    rules, has_guard = (policy.rules, policy.has_guard) if policy else ((), True)
     try:
-        policy = Policy("ask", allow=[text], has_guard=False, rules=rules)
+        if behavior == "deny":
+            denying = Policy("autonomous", deny=[text], has_guard=False)
+            return isinstance(denying.on(ground).judge(call), Denied)
+        allowing = Policy("ask", allow=[text], has_guard=has_guard, rules=rules)
+        return isinstance(allowing.on(ground).judge(call), Allowed)
     except InvalidRule:
         return False
-    return isinstance(policy.on(ground).judge(call), Allowed)

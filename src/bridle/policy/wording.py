@@ -21,6 +21,8 @@ _WHAT: dict[Kind, str] = {
     "other": "tools that are not known to it",
 }
 
+OWN_PATH = "a path below /proc is another file for each process"
+
 
 def allowed_by(rule: Rule) -> Allowed:
     return Allowed(rule.text, rule.source)

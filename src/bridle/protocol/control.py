@@ -187,3 +187,5 @@ class Prompt(Struct, tag_field="type", tag="user"):
     uuid: str | UnsetType = UNSET
     priority: Priority | UnsetType = UNSET
     should_query: bool | UnsetType = field(name="shouldQuery", default=UNSET)
+    #: Whether a program has put it together: new CLIs do not read the files that it mentions then.
+    client_composed: bool | UnsetType = UNSET

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
@@ -25,6 +26,9 @@ from .events import Counters, Failure, LineIgnored, ResponseReceived, Success
 from .remembered import Remembered
 from .requests import OutboundRequest
 from .unknown import Unknown
+
+#: Where a mention may begin: not inside of a word, as in an address of mail.
+_MENTION = re.compile(r"(?<![\w\\])@(?=\S)")
 
 
 class OutboundRequests:
@@ -154,19 +158,40 @@ def prompt_line(
     uuid: str | UnsetType = UNSET,
     priority: Priority | UnsetType = UNSET,
     should_query: bool | UnsetType = UNSET,
+    mentions: bool = True,
 ) -> bytes:
-    """The line that gives a CLI a user message; a text among blocks is a block of text."""
+    """The line that gives a CLI a user message; a text among blocks is a block of text.
+
+    Of what it mentions (`@path`) the CLI reads the content, without asking. Without `mentions` it
+    does not: new CLIs are told so, and for old ones, which take one only at the start of a word, a
+    backslash stands before each.
+    """
     if not content or not isinstance(content, str | list | tuple):
         raise InvalidRequest("user", "a prompt is text, or a list of content blocks")
     said = content if isinstance(content, str) else [_block(part) for part in content]
+    if not mentions:
+        said = _without_mentions(said)
     try:
         prompt = Prompt(
-            PromptContent(said), uuid=uuid, priority=priority, should_query=should_query
+            PromptContent(said),
+            uuid=uuid,
+            priority=priority,
+            should_query=should_query,
+            client_composed=UNSET if mentions else True,
         )
         check(prompt)
         return encode_line(prompt)
     except UNWRITABLE as error:
         raise InvalidRequest("user", str(error)) from error
+
+
+def _without_mentions(said: str | list[KnownBlock]) -> str | list[KnownBlock]:
+    if isinstance(said, str):
+        return _MENTION.sub(r"\\@", said)
+    return [
+        TextBlock(_MENTION.sub(r"\\@", part.text)) if isinstance(part, TextBlock) else part
+        for part in said
+    ]
 
 
 def _block(part: KnownBlock | str) -> KnownBlock:

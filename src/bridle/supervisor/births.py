@@ -129,7 +129,7 @@ class Births:
             created = self._created(session, wish, given, above, env)
             created = replace(created, by=_name(by), at=self._means.now())
             queued = stream.Queued(at=created.at) if wish.start else None
-            events = self._events(created, wish.prompt, queued)
+            events = self._events(created, wish.prompt, queued, by)
             await self._keep(given.above, by)
             await self._apply(created, given.policy.text, given.source, by)
             self._means.secrets[session] = given.secrets
@@ -249,7 +249,7 @@ class Births:
             queued = stream.Queued(
                 at=created.at, resume=was.claude_session_id, fork=True, node=fork.at
             )
-            events = self._events(created, fork.prompt, queued)
+            events = self._events(created, fork.prompt, queued, by)
             text = await self._policies.text(was.policy)
             if standing:
                 _check_unlimited(Policy.read(text, was.guarded))
@@ -314,14 +314,20 @@ class Births:
         )
 
     def _events(
-        self, created: Created, prompt: Said | None, queued: stream.Queued | None
+        self,
+        created: Created,
+        prompt: Said | None,
+        queued: stream.Queued | None,
+        by: Person | Agent,
     ) -> list[NewEvent]:
         """Its first, made before anything is stored: what can't be is half a session otherwise."""
         events = [note(stream.CREATED, created)]
         if len(events[0].body) > MAX_BODY:
             raise InvalidLaunch("labels and options of a session may have 256 KB in all")
         if prompt is not None:
-            told = prompted(prompt, self._means.now(), created.by)
+            # What an agent may not read it must not have another one read for it.
+            is_persons = isinstance(by, Person)
+            told = prompted(prompt, self._means.now(), created.by, mentions=is_persons)
             events.append(note(stream.PROMPTED, told))
         if queued:
             events.append(note(stream.QUEUED, queued))

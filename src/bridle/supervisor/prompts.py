@@ -18,9 +18,12 @@ from ..views.stream import Prompted
 Said: TypeAlias = str | Sequence[KnownBlock | str]
 
 
-def prompted(prompt: Said, now: float, by: str, uuid: str | None = None) -> Prompted:
+def prompted(
+    prompt: Said, now: float, by: str, uuid: str | None = None, *, mentions: bool = True
+) -> Prompted:
+    """`mentions`: whether the CLI may read what it mentions (`@path`), which it does unasked."""
     uuid = checked_uuid(uuid) if uuid else new_uuid()
-    line = prompt_line(prompt, uuid=uuid)
+    line = prompt_line(prompt, uuid=uuid, mentions=mentions)
     return Prompted(uuid=uuid, line=Raw(line.rstrip(b"\n")), at=now, by=by)
 
 

@@ -236,11 +236,18 @@ class Supervisor:
     # --- what is done with one
 
     async def send(
-        self, session: str, prompt: Said, *, by: str = "", uuid: str | None = None
+        self,
+        session: str,
+        prompt: Said,
+        *,
+        by: str = "",
+        uuid: str | None = None,
+        mentions: bool = True,
     ) -> str:
-        """Have the agent told this; gives the prompt's uuid once it is written down."""
+        """Have the agent told this; gives the prompt's uuid once it is written down. The CLI reads
+        the files that it mentions (`@path`) without asking: without `mentions` it does not."""
         charge = self._checked("send", session)
-        body = prompted(prompt, self._means.now(), by, uuid)
+        body = prompted(prompt, self._means.now(), by, uuid, mentions=mentions)
         if charge.pen.is_stuck:
             raise JournalUnwritable("the prompt was not taken: the log can't be written just now")
         await charge.take(body)

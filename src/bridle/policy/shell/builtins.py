@@ -28,14 +28,21 @@ _NUMBER_TESTS = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
 _NAME_TESTS = frozenset(("-v", "-R", "-t"))
 
 
-def check_variable(name: str, *, is_exported: bool) -> None:
-    """Whether a script may set it: one that only words depend on; or its own, in lower case, which
-    no program is given."""
+#: In another encoding a shell may take half of a character for a quote or a backslash.
+_LOCALE = re.compile(r"C|POSIX|(?:[A-Za-z_]+\.)?(?:UTF-8|utf-?8)", re.IGNORECASE)
+
+
+def check_variable(name: str, value: str | None = "", *, is_exported: bool) -> None:
+    """Whether a script may set it to this: one that only words depend on; or its own, in lower
+    case, which no program is given. A value of None is not known."""
     if not _IDENTIFIER.fullmatch(name) or name in EVALUATED:
         raise Unclear("a name or a value that is evaluated")
     is_own = not is_exported and name == name.lower() and name not in SHELLS_OWN
     if name not in SAFE_VARIABLES and (not is_own or name.startswith("npm_")):
         raise Changes(f"it sets {name}, which can change what programs do")
+    is_locale = name == "LANG" or name.startswith("LC_")
+    if is_locale and value != "" and not _LOCALE.fullmatch(value or "?"):
+        raise Changes(f"it sets {name} to an encoding in which shells read commands differently")
 
 
 def _read(words: Sequence[Word]) -> None:
@@ -43,7 +50,7 @@ def _read(words: Sequence[Word]) -> None:
         if word.value is None:
             raise Unclear("`read` with words that are not known")
         if not _READ_OPTION.fullmatch(word.value):
-            check_variable(word.value, is_exported=False)
+            check_variable(word.value, None, is_exported=False)
 
 
 def _export(words: Sequence[Word]) -> None:
@@ -51,7 +58,8 @@ def _export(words: Sequence[Word]) -> None:
     for word in words[1:]:
         if word.value is None:
             raise Unclear("a variable is set to what is not known")
-        check_variable(word.value.partition("=")[0], is_exported=words[0].value == "export")
+        name, _, value = word.value.partition("=")
+        check_variable(name, value, is_exported=words[0].value == "export")
 
 
 def _test(words: Sequence[Word]) -> None:

@@ -2,7 +2,10 @@
 
     timeout 5 sh -c 'npm test | tee log'   ->   timeout …, sh …, npm test, tee log
 
-Owns the tables of wrappers and of what the shell itself does; rules are matched elsewhere.
+A program that is called by its path may be anything, whatever its name: what it seems to run is
+seen too, so that deny rules reach it, but the program itself needs a rule of its own.
+
+Owns how wrappers and shells are looked through; rules are matched elsewhere.
 """
 
 from __future__ import annotations
@@ -11,12 +14,16 @@ import re
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .builtins import CHECKS, Changes, check_variable
 from .reader import read_script
 from .script import Redirect, Simple, Unclear, Word
 from .tables import (
     EXECUTES,
+    FIND_DELETES,
+    FIND_PLAIN,
+    FIND_VALUED,
     GIT_QUIET,
     GIT_VALUED,
     OPAQUE,
@@ -70,6 +77,8 @@ MAX_INSIDE = 12
 MAX_KEPT = 4_000
 
 _BUNCH = re.compile(r"-[cefluvx]+")
+#: `-newerXY`, and the times of GNU's find and of bfs.
+_FIND_TIMES = re.compile(r"-newer[aBcm][aBcmt]|-[aBcm](?:min|time|newer)")
 _ASSIGNS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
@@ -118,7 +127,7 @@ _kept = lru_cache(256)(_read)
 
 def _check_assigns(simple: Simple) -> None:
     for assign in simple.assigns:
-        check_variable(assign.name, is_exported=bool(simple.words))
+        check_variable(assign.name, assign.value.value, is_exported=bool(simple.words))
 
 
 def _program(words: tuple[Word, ...], repeats: bool, found: Commands, depth: int) -> Program:
@@ -132,14 +141,21 @@ def _program(words: tuple[Word, ...], repeats: bool, found: Commands, depth: int
     if base in OPAQUE:
         raise Unclear(f"`{base}` can run or change anything")
     if base in SHELLS:
-        return _shell(argv, words, found, depth)
+        return _as_named(_shell(argv, words, found, depth))
     if base in WRAPPERS:
-        return _wrapped(WRAPPERS[base], argv, words, repeats, found, depth)
+        return _as_named(_wrapped(WRAPPERS[base], argv, words, repeats, found, depth))
     if base == "git":
-        return _git(argv, words)
+        return _as_named(_git(argv, words))
     inner = _found(argv, words, repeats, found, depth) if base == "find" else ()
     _check_builtin(base, words, found)
     return Program(argv, words, inner, is_clear=name in SILENT, repeats=repeats)
+
+
+def _as_named(program: Program) -> Program:
+    """Only a bare name is surely the program that we know by it."""
+    if program.argv[0] == program.name:
+        return program
+    return replace(program, is_clear=False)
 
 
 def _check_builtin(base: str, words: tuple[Word, ...], found: Commands) -> None:
@@ -176,7 +192,8 @@ def _wrapped(
     at += wrapper.leading
     while wrapper.assigns and at < len(argv) and _ASSIGNS.match(word := argv[at] or ""):
         try:
-            check_variable(word.partition("=")[0], is_exported=True)
+            name, _, value = word.partition("=")
+            check_variable(name, value, is_exported=True)
         except Changes as error:
             found.changes = found.changes or str(error)
         at += 1
@@ -272,37 +289,42 @@ def _found(
     at = 1
     while at < len(argv):
         word = argv[at]
-        if word is None and not _is_surely_a_path(words[at]):
+        if word is None and not words[at].is_no_option:
             raise Unclear("`find` with words that are not known")
-        if word in UNREAD:
-            found.unclear = found.unclear or f"`find` with {word}"
         at += 1
-        if word == "-delete":
+        if word in FIND_DELETES:
             inner.append(Program(("rm", None)))
-        elif word in EXECUTES:
+        elif word is None or word[0] != "-" or word in FIND_PLAIN:
+            continue
+        elif word in FIND_VALUED or _FIND_TIMES.fullmatch(word):
+            at += 1
+        elif word not in EXECUTES:
+            found.unclear = found.unclear or f"`find` with {word}"
+        else:
+            if word in UNREAD:
+                found.unclear = found.unclear or f"`find` with {word}"
             end = at
             while end < len(argv) and not _ends_exec(argv, end, word):
                 end += 1
             if end == at or end == len(argv):
                 raise Unclear(f"`find` with {word} and no command")
             inner.append(
-                _program(
-                    tuple(_replaced(w, "{}") for w in words[at:end]), repeats, found, depth + 1
-                )
+                _program(tuple(_with_found(w) for w in words[at:end]), repeats, found, depth + 1)
             )
             at = end + 1
     return tuple(inner)
+
+
+def _with_found(word: Word) -> Word:
+    if word.value == "{}":
+        return Word(None, is_found=True)
+    return _replaced(word, "{}")
 
 
 def _ends_exec(argv: Argv, at: int, option: str) -> bool:
     """`;` ends it anywhere; `+` only behind the braces, and for those that take many at once."""
     is_many = option in ("-exec", "-execdir") and argv[at - 1] == "{}"
     return argv[at] == ";" or (argv[at] == "+" and is_many)
-
-
-def _is_surely_a_path(word: Word) -> bool:
-    """A glob that can't stand for an option, whatever files there are."""
-    return word.is_glob and (word.pattern or "*")[0] not in "*?[-"
 
 
 def _git(argv: Argv, words: tuple[Word, ...]) -> Program:

@@ -30,6 +30,13 @@ class Word(Struct, frozen=True):
     is_one: bool = False
     #: Whether globs are all that is unknown: it then stands for files that are there.
     is_glob: bool = False
+    #: Whether it is what `find` has found, which begins as the place where it looked.
+    is_found: bool = False
+
+    @property
+    def is_no_option(self) -> bool:
+        """Whether no file, whatever its name, can make an option of an unknown word."""
+        return self.is_found or (self.is_glob and (self.pattern or "*")[0] not in "*?[-")
 
 
 UNKNOWN = Word(None, is_bare=False, pattern="*")

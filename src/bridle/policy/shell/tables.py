@@ -26,7 +26,7 @@ def _wrapper(flags: str = "", valued: str = "", leading: int = 0, **more: bool) 
 
 WRAPPERS = {
     "builtin": _wrapper(),
-    "busybox": _wrapper(),
+    "busybox": _wrapper(is_clear=False),
     "caffeinate": _wrapper("-d -i -m -s -u", "-t -w"),
     "chronic": _wrapper(),
     "command": _wrapper("-p"),
@@ -63,13 +63,31 @@ OPAQUE = _words(
     vared watch zargs zcompile zformat zle zmodload zparseopts zregexparse
     zsh-newuser-install zstyle"""
 )
+#: What runs the command that its words end with, behind options and words of its own: at once, or
+#: behind a word that says so. They need a rule for themselves; deny rules see what they run.
+RUNNERS = _words("bunx chrt dotenv npx numactl pnpx ssh taskset uvx")
+RUNNERS_BY_WORD = _words(
+    """aws-vault bundle conda direnv dotenvx doppler hatch infisical mamba micromamba mise npm op
+    pdm pipenv pipx pixi pnpm podman-compose poetry rtx rye uv yarn"""
+)
+RUN_WORDS = _words("-- dlx exec run x")
 SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "rbash"))
 SHELL_FLAGS = frozenset(("--login", "--noprofile", "--norc"))
 
 EXECUTES = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
-#: Those that write a file, or name files in another folder.
-UNREAD = frozenset(
-    ("-fprint", "-fprint0", "-fprintf", "-fls", "-execdir", "-okdir", "-files0-from")
+#: Those whose names of files are of another folder.
+UNREAD = frozenset(("-execdir", "-okdir"))
+#: What find does for itself: words of GNU's and of bfs that only look, alone or before a value.
+FIND_DELETES = frozenset(("-delete", "-rm"))
+FIND_PLAIN = _words(
+    """-H -L -P -a -and -o -or -not -daystart -depth -d -follow -ignore_readdir_race
+    -noignore_readdir_race -mount -xdev -noleaf -warn -nowarn -empty -executable -readable
+    -writable -false -true -nogroup -nouser -ls -print -print0 -prune -quit -help -version"""
+)
+FIND_VALUED = _words(
+    """-maxdepth -mindepth -regextype -fstype -gid -group -ilname -iname -inum -ipath -iregex
+    -iwholename -links -lname -name -newer -path -perm -printf -regex -samefile -size -type
+    -uid -used -user -wholename -xtype"""
 )
 #: Options of git before its command: those that change nothing, and those that can change which
 #: programs it runs or in which repository.

@@ -233,6 +233,8 @@ class WordReader:
         if not found or self.owes_heredoc:
             return None
         body = found["body"]
+        if found["mark"] in body.split("\n"):
+            return None  # the body ends there, and what follows is run
         depth = lowest = 0
         for char in body:
             depth += (char == "(") - (char == ")")

@@ -122,7 +122,8 @@ def _why(house: House, approval: Approval) -> str:
         policy = house.supervisor.live(approval.session).policy
     except SupervisorError:
         return asked
-    return policy.explain(Call(approval.tool, approval.input)) if policy else asked
+    call = Call(approval.tool, approval.input, cwd=approval.cwd)
+    return policy.explain(call) if policy else asked
 
 
 def _candidate(house: House, caller: Caller, approval: Approval, rule: str) -> Candidate:
