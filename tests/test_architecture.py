@@ -80,6 +80,7 @@ PURE_IMPORTS = {
     "tomllib",
     "types",
     "typing",
+    "unicodedata",
 }
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "__import__"}
 

@@ -7,6 +7,7 @@ Owns the process that is forked, one for each worker of pytest. What differs fro
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import gc
 import importlib
@@ -19,23 +20,32 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 #: More than any request has.
 MOST = 1 << 20
+#: Seconds that a command may take.
+LIMIT = 60.0
 
 
 class Command:
     """One that runs; it has the three streams that it is given."""
 
     def __init__(
-        self, words: Sequence[str], streams: Sequence[int], cwd: Path, env: dict[str, str]
+        self,
+        words: Sequence[str],
+        streams: Sequence[int],
+        cwd: Path,
+        env: Mapping[str, str],
+        at_terminal: bool = False,
     ) -> None:
         told, told_end = os.pipe()
-        request = json.dumps({"words": words, "cwd": str(cwd), "env": env}).encode()
+        request = json.dumps(
+            {"words": words, "cwd": str(cwd), "env": dict(env), "at_terminal": at_terminal}
+        ).encode()
         socket.send_fds(_parent().requests, [request], [*streams, told_end])
         os.close(told_end)
         self._told = os.fdopen(told)
@@ -69,6 +79,79 @@ def run(
         os.close(given)
         texts = [(file.seek(0), file.read().decode())[1] for file in (out, errors)]
     return subprocess.CompletedProcess(words, code, *texts)
+
+
+class Process:
+    """One that runs, as asyncio shows a process that it has started itself."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self.pid = command.pid
+        self._ended = asyncio.ensure_future(asyncio.to_thread(command.wait, LIMIT))
+
+    @property
+    def returncode(self) -> int | None:
+        return self._ended.result() if self._ended.done() else None
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.returncode is None:
+            self._command.send_signal(number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self._ended)
+
+
+class Piped(Process):
+    """The same with pipes for its streams."""
+
+    stdin: asyncio.StreamWriter
+    stdout: asyncio.StreamReader
+    stderr: asyncio.StreamReader
+    _from_stdout: asyncio.ReadTransport
+
+    @classmethod
+    async def start(
+        cls, words: Sequence[str], cwd: Path, env: Mapping[str, str], limit: int
+    ) -> Piped:
+        (given, to), (out, out_end), (errors, errors_end) = os.pipe(), os.pipe(), os.pipe()
+        process = cls(Command(words, (given, out_end, errors_end), cwd, env))
+        for fd in (given, out_end, errors_end):
+            os.close(fd)
+        process.stdin = await _writer(to)
+        process.stdout, process._from_stdout = await _reader(out, limit)
+        process.stderr, _ = await _reader(errors, limit)
+        return process
+
+    def stop_reading(self) -> None:
+        """As one who reads what it prints and goes away."""
+        self._from_stdout.close()
+
+    async def close(self) -> None:
+        """It is ended if it has not."""
+        self.kill()
+        await self.wait()
+        self.stdin.close()
+        for stream in (self.stdout, self.stderr):
+            await stream.read()
+
+
+async def _writer(fd: int) -> asyncio.StreamWriter:
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.connect_write_pipe(
+        asyncio.streams.FlowControlMixin, os.fdopen(fd, "wb")
+    )
+    return asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+async def _reader(fd: int, limit: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
+    reader = asyncio.StreamReader(limit)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(fd, "rb")
+    )
+    return reader, transport
 
 
 class _Parent:
@@ -129,10 +212,15 @@ def _become(request: dict[str, Any], fds: list[int]) -> list[str]:
         _, status = os.waitpid(pid, 0)
         os.write(told, b"%d\n" % os.waitstatus_to_exitcode(status))
         os._exit(0)
+    if request["at_terminal"]:
+        os.login_tty(os.dup(streams[0]))
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
     for fd in fds:
         os.close(fd)
+    # Those of the process that was forked do not know whether they are a terminal's.
+    sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1)  # noqa: SIM115
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])

@@ -81,6 +81,7 @@ def test_a_rule_for_a_session_is_told_as_such_where_it_is_listed_and_shown(shell
     assert "(remembered: Bash(rm x))" in shell.run("approvals", "show", asked["id"])
 
 
+@pytest.mark.slow
 def test_a_rule_for_always_is_listed_and_can_be_forgotten(shell: Shell) -> None:
     shell.claude(PROMPT, INIT, *call("Bash", {"command": "rm x"}),
                  *call("Bash", {"command": "rm x"}, "t2"), {"result": "done"}, PROMPT)  # fmt: skip
@@ -161,6 +162,7 @@ def test_a_large_input_is_shown_whole(shell: Shell) -> None:
     assert len(shown) > 500_000
 
 
+@pytest.mark.slow
 def test_whom_it_is_put_to_is_listed_and_shown_with_why(shell: Shell) -> None:
     shell.claude(*asks())
     shell.up()

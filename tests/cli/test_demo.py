@@ -37,6 +37,7 @@ def test_four_agents_ask_for_four_kinds_of_things(demo: Shell) -> None:
     assert {one["name"] for one in demo.json("ps")} == {"fixer", "cleaner", "planner", "asker"}
 
 
+@pytest.mark.slow
 def test_what_is_approved_is_done_and_what_is_denied_is_not(demo: Shell) -> None:
     found = waiting(demo, "Edit", "Bash", "ExitPlanMode", "AskUserQuestion")
     file = Path(found["Edit"]["input"]["file_path"])
@@ -102,6 +103,7 @@ def test_it_says_what_to_type(shell: Shell) -> None:
 # --- recordings
 
 
+@pytest.mark.slow
 def test_a_turn_is_recorded_shown_again_and_stands_in_for_the_cli(shell: Shell) -> None:
     agent = f"{shell.python} -m bridle.cli.demo.agent"
     shell.env |= {"BRIDLE_CLAUDE": agent, "BRIDLE_DEMO_PACE": "0.01"}

@@ -96,23 +96,24 @@ def test_policies_are_kept_shown_listed_extended_and_removed(bridle: Said, tmp_p
     assert "There is no policy 'team'" in bridle("policy", "show", "team", code=4)
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["add", "team"], 2, "give a file, or what is to be added"),
-        (["add", "team", "x.toml", "--allow", "Bash"], 2, "give a file, or what is to be added"),
-        (["add", "ask", "--allow", "Bash"], 2, "ask is a preset"),
-        (["add", "team", "--allow", "bash"], 1, "the tool is called Bash"),
-        (["add", "team", "--preset", "wild"], 1, "no preset 'wild'"),
-        (["add", "te/am", "--allow", "Bash"], 2, "A policy's name has up to 100 letters"),
-        (["add", "../x", "none.toml"], 2, "A policy's name has up to 100 letters"),
-        (["add", "team", "none.toml"], 4, "there is no file none.toml; give the path of"),
-        (["test", "ask", "--calls", "no.json"], 4, "there is no file no.json; give one that is"),
-        (["remove", "team"], 3, "there is no home at "),
-    ],
-)
-def test_what_can_not_be_kept_is_told(bridle: Said, words: list[str], code: int, said: str) -> None:
-    assert said in bridle("policy", *words, code=code)
+REFUSED = [
+    (["remove", "team"], 3, "there is no home at "),
+    (["add", "team"], 2, "give a file, or what is to be added"),
+    (["add", "team", "x.toml", "--allow", "Bash"], 2, "give a file, or what is to be added"),
+    (["add", "ask", "--allow", "Bash"], 2, "ask is a preset"),
+    (["add", "team", "--allow", "bash"], 1, "the tool is called Bash"),
+    (["add", "team", "--preset", "wild"], 1, "no preset 'wild'"),
+    (["add", "te/am", "--allow", "Bash"], 2, "A policy's name has up to 100 letters"),
+    (["add", "../x", "none.toml"], 2, "A policy's name has up to 100 letters"),
+    (["add", "team", "none.toml"], 4, "there is no file none.toml; give the path of"),
+    (["test", "ask", "--calls", "no.json"], 4, "there is no file no.json; give one that is"),
+]
+
+
+@pytest.mark.slow
+def test_what_can_not_be_kept_is_told(bridle: Said) -> None:
+    for words, code, said in REFUSED:
+        assert said in bridle("policy", *words, code=code)
 
 
 @pytest.mark.parametrize("rule", ['Bash(echo "a\\b")', "Bash(echo é)", "Edit(/a b/**)"])

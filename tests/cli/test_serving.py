@@ -39,7 +39,7 @@ def test_up_says_where_it_is_and_ctrl_c_ends_it(shell: Shell) -> None:
 def test_the_address_that_is_printed_lets_a_browser_in_once(shell: Shell) -> None:
     told = shell.up()
     for address in (told["login"], shell.json("url")["url"]):
-        with httpx.Client() as browser:
+        with httpx.Client(trust_env=False, verify=False) as browser:
             assert browser.get(address).status_code == 303
             assert browser.get(told["url"] + "/api/v1/me").json()["via"] == "web"
             assert browser.get(address).status_code >= 400
@@ -211,6 +211,7 @@ def test_nor_if_it_has_taken_its_spool_away(shell: Shell) -> None:
     assert "this is an agent's process" in shell.run("up", "--port", "0", code=1)
 
 
+@pytest.mark.slow
 def test_nor_who_can_not_be_told_from_one(shell: Shell) -> None:
     """Its parent has ended before it was looked at, or is hidden."""
     has_home(shell)

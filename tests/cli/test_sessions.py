@@ -75,6 +75,7 @@ def test_what_is_not_possible_now_says_what_to_do_and_has_its_code(served: Shell
     assert "has the name 'one'" in served.run("start", "x", "--name", "one", code=5)
 
 
+@pytest.mark.slow
 def test_a_turn_is_interrupted_and_an_agent_paused_and_unpaused(shell: Shell) -> None:
     interrupted = {"subtype": "error_during_execution", "terminal_reason": "aborted_tools"}
     shell.claude(
@@ -164,6 +165,7 @@ def test_ps_watches_as_lines_of_json(served: Shell) -> None:
     assert "--watch needs a terminal" in served.run("ps", "-w", code=2)
 
 
+@pytest.mark.slow
 def test_ps_watches_on_a_terminal_until_ctrl_c(served: Shell) -> None:
     master, slave = pty.openpty()
     watching = served.start("ps", "-w", stdin=slave, stdout=slave, stderr=slave)
@@ -179,6 +181,7 @@ def test_ps_watches_on_a_terminal_until_ctrl_c(served: Shell) -> None:
     os.close(master)
 
 
+@pytest.mark.slow
 def test_agents_are_read_from_the_home_while_no_server_is_up(shell: Shell) -> None:
     shell.claude(*asks())
     shell.up()

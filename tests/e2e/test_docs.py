@@ -41,6 +41,7 @@ def python_in(page: Path) -> str:
     return code
 
 
+@pytest.mark.slow
 async def test_the_readmes_python_does_what_it_says(
     real_cli: InstalledCli, scripted_model: Callable[..., Any], cli_home: Path, tmp_path: Path
 ) -> None:

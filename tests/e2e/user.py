@@ -118,6 +118,8 @@ class User:
             base_url=f"http://127.0.0.1:{self.port}/api/v1",
             headers={"Authorization": f"Bearer {token}"},
             timeout=LIMIT,
+            trust_env=False,
+            verify=False,
         )
 
 

@@ -524,6 +524,20 @@ async def test_a_follower_of_a_stream_deleted_under_it_goes_on_with_what_comes(
     assert seqs(await until(live, last + 3)) == [last + 3]
 
 
+async def test_a_follower_that_joins_after_a_deletion_gets_nothing_of_what_was_deleted(
+    journal: Journal,
+) -> None:
+    first = journal.log.follow("a")
+    await fill(journal, "a", 2)
+    assert seqs(await until(first, 2)) == [1, 2]
+    await journal.log.delete("a", 2)
+    late = journal.log.follow("a")
+    assert await go_live(journal, late, "a") == []
+    await fill(journal, "a", 3, after=2)
+    assert seqs(await until(late, 3)) == [3]
+    assert seqs(await until(first, 3)) == [3]
+
+
 async def test_a_follower_with_a_cursor_before_a_deleted_part_gets_what_is_left(
     journal: Journal,
 ) -> None:

@@ -63,7 +63,9 @@ async def client_at(
 ) -> AsyncIterator[Client]:
     """An official client of MCP."""
     headers = {"authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=LIMIT, trust_env=False) as http:
+    async with httpx2.AsyncClient(
+        headers=headers, timeout=LIMIT, trust_env=False, verify=False
+    ) as http:
         transport = streamable_http_client(f"{server.url}{path}", http_client=http)
         async with Client(transport, mode=mode) as client:
             yield client

@@ -239,6 +239,7 @@ async def test_a_call_needs_no_handshake_and_other_methods_than_post_are_refused
             assert broken.status_code == 400
 
 
+@pytest.mark.slow
 async def test_who_calls_is_whose_token_it_is_and_sees_nobody_elses(home: Home) -> None:
     async with serving(home) as server:
         first, above = await parent(server, home, *TURN, name="first")

@@ -6,7 +6,7 @@ import json
 
 from bridle.cli.loopback import loopback_options
 from tests.server.served import served
-from tests.supervisor.homes import DONE, INIT, ME, PROMPT, Home, until
+from tests.supervisor.homes import DONE, INIT, LIMIT, ME, PROMPT, Home
 
 from .doors import token_for
 
@@ -22,7 +22,7 @@ async def test_what_a_child_says_is_redacted_for_those_outside(home: Home) -> No
         await server.supervisor.create(
             cwd=home.work, by=ME, name="below", parent=root, prompt="go", command=cli.command
         )
-        await until(server.supervisor, "below", "idle")
+        await server.supervisor.wait("below", lambda record: record.turns == 1, LIMIT)
         params = {"name": "below", "wait_ms": 0, "from_seq": 0}
         body = {"jsonrpc": "2.0", "id": 1, "method": "claudecode.poll", "params": params}
         async with server.client(token) as client:

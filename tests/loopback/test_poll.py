@@ -143,6 +143,19 @@ async def test_a_poll_waits_for_what_comes_and_no_longer(home: Home) -> None:
         assert "complete" in [one["event"]["type"] for one in given["events"]]
 
 
+async def test_the_end_of_a_turn_that_is_the_very_next_event_is_not_waited_for(home: Home) -> None:
+    async with opened(home) as supervisor:
+        parent = await parent_with(home, supervisor, *TURN, *WORKS)
+        child = await parent.child()
+        await done(supervisor, child)
+        found = await whole(parent, child)
+        [end] = [one["seq"] for one in found if one["event"]["type"] == "complete"]
+        await parent.ok("claudecode_chat_async", session_id=child, prompt="more")
+        await until(supervisor, child, "running")
+        given = await parent.poll(child, until="turn_end", from_seq=end, wait_ms=600_000)
+        assert given["events"][0]["event"]["type"] == "complete"
+
+
 async def test_a_poll_gives_up_in_its_time(home: Home) -> None:
     async with opened(home) as supervisor:
         parent = await parent_with(home, supervisor, *WORKS)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from bridle.loopback import METHODS, loopback_of
 from bridle.supervisor import Supervisor
 from tests.supervisor.homes import ASKS, LIMIT, ME, WORKS, Home, asked, until
@@ -35,23 +33,25 @@ async def family(home: Home, supervisor: Supervisor) -> tuple[Parent, Parent, Pa
     return root, middle, low, other
 
 
-@pytest.mark.parametrize("tool", WITH_SESSION)
-async def test_nobody_reaches_itself_or_those_above_and_beside_it(home: Home, tool: str) -> None:
+async def test_nobody_reaches_itself_or_those_above_and_beside_it(home: Home) -> None:
     async with opened(home) as supervisor:
         root, middle, low, other = await family(home, supervisor)
         sibling = await root.child("sibling", prompt=None)
         foreign = [root.id, "root", middle.id, "child", sibling, "sibling", other.id, "other"]
         unknown = ["nobody", "00000000-0000-4000-8000-000000000000", "..", "é", "x" * 200]
-        words = set()
-        for wanted in (*foreign, *unknown):
-            given = await middle.call(tool, None, session_id=wanted, **MORE.get(tool, {}))
-            assert given["code"] == "not_found", (wanted, given)
-            words.add(given["message"].replace(repr(wanted[:100]), "it"))
-            by_name = await middle.call(tool, None, name=wanted, **MORE.get(tool, {}))
-            assert by_name["code"] == "not_found"
-        # What there is and what there is not can't be told apart.
-        assert len(words) == 1
-        assert await low.refused(tool, session_id=middle.id, **MORE.get(tool, {})) == "not_found"
+        for tool in WITH_SESSION:
+            words = set()
+            for wanted in (*foreign, *unknown):
+                given = await middle.call(tool, None, session_id=wanted, **MORE.get(tool, {}))
+                assert given["code"] == "not_found", (wanted, given)
+                words.add(given["message"].replace(repr(wanted[:100]), "it"))
+                by_name = await middle.call(tool, None, name=wanted, **MORE.get(tool, {}))
+                assert by_name["code"] == "not_found"
+            # What there is and what there is not can't be told apart.
+            assert len(words) == 1
+            assert (
+                await low.refused(tool, session_id=middle.id, **MORE.get(tool, {})) == "not_found"
+            )
 
 
 async def test_a_list_has_those_below_alone(home: Home) -> None:
@@ -122,63 +122,64 @@ async def test_a_session_that_was_handed_over_is_no_longer_seen(home: Home) -> N
 # --- arguments
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("claudecode_create", {}),
-        ("claudecode_create", {"name": ""}),
-        ("claudecode_create", {"name": 5}),
-        ("claudecode_create", {"name": "x", "policy": "/etc/passwd"}),
-        ("claudecode_create", {"name": "x", "permission_mode": "yolo"}),
-        ("claudecode_create", {"name": "x", "allowed_tools": "Bash"}),
-        ("claudecode_create", {"name": "x", "limits": {"turns": -1}}),
-        ("claudecode_create", {"name": "x", "limits": {"gold": 1}}),
-        ("claudecode_create", {"name": "x", "parent": "root"}),
-        ("claudecode_create", {"name": "x", "working_dir": "nowhere"}),
-        ("claudecode_create", {"name": "x", "command": "rm"}),
-        ("claudecode_poll", {}),
-        ("claudecode_poll", {"session_ids": []}),
-        ("claudecode_poll", {"session_ids": ["x"] * 33}),
-        ("claudecode_poll", {"name": "child", "session_ids": ["child"]}),
-        ("claudecode_poll", {"name": "child", "session_id": "child"}),
-        ("claudecode_poll", {"name": "child", "limit": 0}),
-        ("claudecode_poll", {"name": "child", "limit": 10**9}),
-        ("claudecode_poll", {"name": "child", "wait_ms": 10**9}),
-        ("claudecode_poll", {"name": "child", "from_seq": -1}),
-        ("claudecode_poll", {"name": "child", "from_seq": 1.5}),
-        ("claudecode_poll", {"name": "child", "from_seq": 0, "cursor": "x"}),
-        ("claudecode_poll", {"name": "child", "until": "tomorrow"}),
-        ("claudecode_poll", {"name": "child", "detail": "all"}),
-        ("claudecode_poll", {"name": "child", "caller": "root"}),
-        ("claudecode_chat_async", {"name": "child"}),
-        ("claudecode_chat_async", {"name": "child", "prompt": ""}),
-        ("claudecode_chat_async", {"name": "child", "prompt": "x", "on_busy": "wait"}),
-        ("loopback_respond", {"approval_id": "x"}),
-        ("loopback_respond", {"approval_id": "x", "approve": "yes"}),
-        ("loopback_respond", {"approval_id": "x", "approve": True, "by": "person"}),
-        ("loopback_escalate", {"approval_id": "x"}),
-        ("claudecode_list", {"limit": 0}),
-    ],
-)
-async def test_arguments_that_can_not_be_are_refused_in_words(
-    home: Home, tool: str, arguments: dict[str, Any]
-) -> None:
+WRONG_ARGUMENTS: list[tuple[str, dict[str, Any]]] = [
+    ("claudecode_create", {}),
+    ("claudecode_create", {"name": ""}),
+    ("claudecode_create", {"name": 5}),
+    ("claudecode_create", {"name": "x", "policy": "/etc/passwd"}),
+    ("claudecode_create", {"name": "x", "permission_mode": "yolo"}),
+    ("claudecode_create", {"name": "x", "allowed_tools": "Bash"}),
+    ("claudecode_create", {"name": "x", "limits": {"turns": -1}}),
+    ("claudecode_create", {"name": "x", "limits": {"gold": 1}}),
+    ("claudecode_create", {"name": "x", "parent": "root"}),
+    ("claudecode_create", {"name": "x", "working_dir": "nowhere"}),
+    ("claudecode_create", {"name": "x", "command": "rm"}),
+    ("claudecode_poll", {}),
+    ("claudecode_poll", {"session_ids": []}),
+    ("claudecode_poll", {"session_ids": ["x"] * 33}),
+    ("claudecode_poll", {"name": "child", "session_ids": ["child"]}),
+    ("claudecode_poll", {"name": "child", "session_id": "child"}),
+    ("claudecode_poll", {"name": "child", "limit": 0}),
+    ("claudecode_poll", {"name": "child", "limit": 10**9}),
+    ("claudecode_poll", {"name": "child", "wait_ms": 10**9}),
+    ("claudecode_poll", {"name": "child", "from_seq": -1}),
+    ("claudecode_poll", {"name": "child", "from_seq": 1.5}),
+    ("claudecode_poll", {"name": "child", "from_seq": 0, "cursor": "x"}),
+    ("claudecode_poll", {"name": "child", "until": "tomorrow"}),
+    ("claudecode_poll", {"name": "child", "detail": "all"}),
+    ("claudecode_poll", {"name": "child", "caller": "root"}),
+    ("claudecode_chat_async", {"name": "child"}),
+    ("claudecode_chat_async", {"name": "child", "prompt": ""}),
+    ("claudecode_chat_async", {"name": "child", "prompt": "x", "on_busy": "wait"}),
+    ("loopback_respond", {"approval_id": "x"}),
+    ("loopback_respond", {"approval_id": "x", "approve": "yes"}),
+    ("loopback_respond", {"approval_id": "x", "approve": True, "by": "person"}),
+    ("loopback_escalate", {"approval_id": "x"}),
+    ("claudecode_list", {"limit": 0}),
+]
+
+
+async def test_arguments_that_can_not_be_are_refused_in_words(home: Home) -> None:
     async with opened(home) as supervisor:
         root = await parent_with(home, supervisor, *WORKS)
         await root.child("child", prompt=None)
-        before = len(supervisor.list())
-        assert await root.refused(tool, **arguments) == "invalid_arguments"
-        assert len(supervisor.list()) == before
+        for tool, arguments in WRONG_ARGUMENTS:
+            before = len(supervisor.list())
+            assert await root.refused(tool, **arguments) == "invalid_arguments"
+            assert len(supervisor.list()) == before
 
 
-@pytest.mark.parametrize("cursor", ["", "x", "AQ", "AQAA", "????", "é" * 20, "A" * 1_000])
-async def test_a_cursor_that_was_made_up_is_refused(home: Home, cursor: str) -> None:
+MADE_UP_CURSORS = ["", "x", "AQ", "AQAA", "????", "é" * 20, "A" * 1_000]
+
+
+async def test_a_cursor_that_was_made_up_is_refused(home: Home) -> None:
     async with opened(home) as supervisor:
         root = await parent_with(home, supervisor, *WORKS)
         await root.child("child", prompt=None)
-        assert await root.refused("claudecode_poll", name="child", cursor=cursor) == (
-            "invalid_cursor"
-        )
+        for cursor in MADE_UP_CURSORS:
+            assert await root.refused("claudecode_poll", name="child", cursor=cursor) == (
+                "invalid_cursor"
+            )
 
 
 async def test_a_cursor_of_another_session_is_refused(home: Home) -> None:

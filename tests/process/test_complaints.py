@@ -59,6 +59,18 @@ async def test_lines_that_come_together_are_told_together(
     assert complaints.tail == "one\ntwo\nred\nlater\n"
 
 
+async def test_a_line_that_is_not_finished_is_told_when_nothing_more_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bridle.process.complaints.GROUP_SECONDS", 0.01)
+    complaints = Complaints(told := Told())
+    complaints.add(b"one\nPassword: ")
+    while len(told.texts) < 2:
+        await asyncio.wait_for(told.came.wait(), LIMIT)
+        told.came.clear()
+    assert told.texts == ["one\n", "Password: "]
+
+
 async def test_what_was_not_told_yet_is_told_at_the_end_and_once() -> None:
     complaints = Complaints(told := Told())
     complaints.add(b"half a line")

@@ -10,6 +10,7 @@ import signal
 import pytest
 
 from bridle.process.transport import Exit, StopLimits
+from tests.levels import tries
 
 from . import trees
 from .children import Heard, Lifeline, in_time, is_alive, python
@@ -48,7 +49,8 @@ async def test_one_that_was_asked_and_ends_is_told_so(detach: Detach) -> None:
     assert (await process.stop(StopLimits(), asked=True)).step == "asked"
 
 
-@pytest.mark.parametrize("round_", range(5))
+@pytest.mark.deeper
+@pytest.mark.parametrize("round_", range(tries(2, 10)))
 async def test_a_tree_that_hears_no_signal_and_hides_and_grows_is_ended(
     detach: Detach, lifeline: Lifeline, round_: int
 ) -> None:

@@ -117,6 +117,7 @@ async def test_a_cli_that_closes_its_input_goes_on_and_its_status_is_kept(
     assert shimmed.left() == 0
 
 
+@pytest.mark.slow
 async def test_it_never_wakes_while_there_is_nothing_to_do(run_shim: RunShim) -> None:
     # Its input is full, its CLI does not read, and it has an orphan to wait for.
     shimmed = await run_shim(DIGEST)

@@ -213,6 +213,7 @@ async def test_the_defaults_are_what_is_promised() -> None:
     assert StopLimits() == StopLimits(graceful=5.0, signal=2.0, total=12.0)
 
 
+@pytest.mark.slow
 async def test_how_it_ended_is_known_though_the_news_comes_late(
     start: Start, fake_cli: MakeFake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,11 +48,13 @@ class Served(Struct, frozen=True):
         """Over TCP, with this token or with none."""
         if token is not None:
             headers["authorization"] = f"Bearer {token}"
-        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=LIMIT, trust_env=False)
+        return httpx.AsyncClient(
+            base_url=self.url, headers=headers, timeout=LIMIT, trust_env=False, verify=False
+        )
 
     def local(self, **headers: str) -> httpx.AsyncClient:
         """Over the socket in the home."""
-        transport = httpx.AsyncHTTPTransport(uds=self.ready.socket)
+        transport = httpx.AsyncHTTPTransport(uds=self.ready.socket, verify=False)
         return httpx.AsyncClient(
             transport=transport, base_url="http://localhost", headers=headers, timeout=LIMIT
         )

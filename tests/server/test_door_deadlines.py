@@ -114,27 +114,27 @@ async def test_between_two_requests_there_is_more_time(server: Served) -> None:
     writer.close()
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-        b"GET /\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-        b"GET / HTTP/1.1\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
-        b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20_000,
-        b"\r\n" * 100,
-    ],
-)
-async def test_what_is_no_request_is_answered_with_a_problem(server: Served, said: bytes) -> None:
-    reader, writer = await server.raw()
-    writer.write(said)
-    answer = await rest(reader)
-    writer.close()
-    assert answer.startswith(b"HTTP/1.1 400 ")
-    assert problem(answer).code == "bad_request"
+NO_REQUEST = [
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    b"GET /\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+    b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20_000,
+    b"\r\n" * 100,
+]
+
+
+async def test_what_is_no_request_is_answered_with_a_problem(server: Served) -> None:
+    for said in NO_REQUEST:
+        reader, writer = await server.raw()
+        writer.write(said)
+        answer = await rest(reader)
+        writer.close()
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert problem(answer).code == "bad_request"
 
 
 # --- bodies
@@ -202,6 +202,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(server: Served) -> No
     writer.close()
 
 
+@pytest.mark.slow
 async def test_nor_one_that_trickles_or_that_nobody_wants(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +226,7 @@ async def test_nor_one_that_trickles_or_that_nobody_wants(
 # --- answers
 
 
+@pytest.mark.slow
 async def test_answers_that_nobody_reads_hold_no_connection_for_ever(server: Served) -> None:
     asked = head(server, "GET /api/v1/openapi.json HTTP/1.1")  # a long answer
     loop = asyncio.get_running_loop()

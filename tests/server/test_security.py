@@ -253,6 +253,7 @@ async def test_what_is_not_below_an_agent_is_not_there_for_it(house: House) -> N
                 assert await ask(client, one) == (404, "unknown_session"), one
 
 
+@pytest.mark.slow
 async def test_a_readers_token_does_for_what_takes_it_and_for_nothing_else(house: House) -> None:
     client = Client(house.server, house.reader)
     for one in house.routes(session=house.other):

@@ -50,7 +50,7 @@ async def process(
 
 
 async def me(path: str) -> httpx.Response:
-    transport = httpx.AsyncHTTPTransport(uds=path)
+    transport = httpx.AsyncHTTPTransport(uds=path, verify=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         return await client.get(ME)
 
@@ -308,7 +308,7 @@ async def test_a_signal_ends_it_in_good_order(home: Home, number: int) -> None:
 @pytest.mark.slow
 async def test_a_signal_is_heeded_while_a_stream_is_open(home: Home) -> None:
     async with process(home) as (server, path):
-        transport = httpx.AsyncHTTPTransport(uds=path)
+        transport = httpx.AsyncHTTPTransport(uds=path, verify=False)
         async with (
             httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
             client.stream("GET", "/api/v1/events", timeout=LIMIT) as stream,

@@ -43,6 +43,7 @@ async def _events(supervisor: Supervisor) -> dict[str, int]:
     return {info.name: info.last_seq for info in streams}
 
 
+@pytest.mark.slow
 async def test_an_approval_that_came_due_is_left_pending(home: Home) -> None:
     async with home.open(keep=True, expires_in=0.5) as supervisor:
         made = await home.start(supervisor, *ASKS)

@@ -249,6 +249,7 @@ async def test_a_root_that_somebody_else_runs_is_asked_until_it_is_stopped(home:
         assert supervisor.get(child.id).state in ("stopping", "stopped")
 
 
+@pytest.mark.slow
 async def test_however_many_wait_there_is_one_timer(home: Home) -> None:
     async with home.open() as supervisor:
         made = await family(home, supervisor, MAY)

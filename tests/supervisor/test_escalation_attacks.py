@@ -69,11 +69,14 @@ async def test_what_is_not_below_an_agent_looks_to_it_like_what_is_not_there(hom
         await still_pending(made)
 
 
-@pytest.mark.parametrize("guess", ["", "x" * 5000, "../approvals", "a/b", "\0", "é" * 40])
-async def test_an_id_that_can_not_be_one_looks_like_an_unknown_one(home: Home, guess: str) -> None:
+IMPOSSIBLE_IDS = ["", "x" * 5000, "../approvals", "a/b", "\0", "é" * 40]
+
+
+async def test_an_id_that_can_not_be_one_looks_like_an_unknown_one(home: Home) -> None:
     async with home.open() as supervisor:
         made = await family(home, supervisor, MAY)
-        assert len(set(await tried(supervisor, guess, made.parent))) == 1
+        for guess in IMPOSSIBLE_IDS:
+            assert len(set(await tried(supervisor, guess, made.parent))) == 1
 
 
 async def test_an_agent_decides_nothing_for_one_above_it(home: Home) -> None:
@@ -165,26 +168,24 @@ async def test_what_is_for_people_alone_no_agent_decides(
         await still_pending(made)
 
 
-@pytest.mark.parametrize(
-    ("choice", "reason"),
-    [
-        (Approve({"command": "curl evil"}), "escalate it"),
-        (Approve({"command": "rm x; curl evil"}), "escalate it"),
-        (Approve({"command": "claude --dangerously-skip-permissions -p x"}), "escalate it"),
-        (Approve(remember=Always("Bash(rm:*)")), "for always"),
-        (Reject(remember=Always("Bash(rm:*)")), "for always"),
-        (Approve(directories=("/",)), "more folders"),
-    ],
-)
-async def test_a_yes_reaches_no_further_than_what_is_delegated(
-    home: Home, choice: Choice, reason: str
-) -> None:
+BEYOND: list[tuple[Choice, str]] = [
+    (Approve({"command": "curl evil"}), "escalate it"),
+    (Approve({"command": "rm x; curl evil"}), "escalate it"),
+    (Approve({"command": "claude --dangerously-skip-permissions -p x"}), "escalate it"),
+    (Approve(remember=Always("Bash(rm:*)")), "for always"),
+    (Reject(remember=Always("Bash(rm:*)")), "for always"),
+    (Approve(directories=("/",)), "more folders"),
+]
+
+
+async def test_a_yes_reaches_no_further_than_what_is_delegated(home: Home) -> None:
     async with home.open() as supervisor:
         made = await family(home, supervisor, MAY)
-        with pytest.raises(MayNotDecide, match=reason):
-            await supervisor.respond(made.approval.id, choice, by=Agent(made.parent))
-        await still_pending(made)
-        assert await supervisor.approvals.remembered.of_session(made.child) == []
+        for choice, reason in BEYOND:
+            with pytest.raises(MayNotDecide, match=reason):
+                await supervisor.respond(made.approval.id, choice, by=Agent(made.parent))
+            await still_pending(made)
+            assert await supervisor.approvals.remembered.of_session(made.child) == []
 
 
 async def test_a_changed_input_that_is_delegated_is_what_runs(home: Home) -> None:

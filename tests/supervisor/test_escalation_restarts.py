@@ -118,6 +118,7 @@ async def granted(supervisor: Supervisor, parent: str, home: Home) -> Approval:
     return await asked(supervisor, child.id)
 
 
+@pytest.mark.slow
 async def test_what_was_granted_is_counted_after_a_restart_too(home: Home) -> None:
     async with home.open(keep=True) as supervisor:
         made = await family(home, supervisor, limited(count=2))

@@ -99,7 +99,7 @@ async def test_what_it_said_before_foreign_input_is_kept(home: Home) -> None:
         record = await until(supervisor, "a", "running")
     spool = home.spool(record)
     with contextlib.closing(await open_wakes(home.folder / "spool")) as wakes:
-        await until_spool(wakes, spool, lambda: b"nobody" in spool.read("stdout", 0, 1 << 20))
+        await until_spool(wakes, spool, lambda: b"while nobody" in spool.read("stdout", 0, 1 << 20))
     spool.append(b"{}\n")
     async with home.open() as supervisor:
         await until(supervisor, "a", "failed")

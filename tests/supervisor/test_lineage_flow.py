@@ -10,7 +10,7 @@ from bridle.errors import BudgetTooSmall, LimitReached, NotPossible
 from bridle.supervisor import Limits, LineageLimits, SessionRecord, Supervisor
 from bridle.views import stream
 
-from .homes import LIMIT, TURN, WORKS, Home, bodies, until
+from .homes import ASKS, LIMIT, TURN, WORKS, Home, asked, bodies, until
 
 
 async def family(home: Home, supervisor: Supervisor, orphans: str = "stop") -> list[SessionRecord]:
@@ -94,12 +94,14 @@ async def test_the_children_of_a_parent_that_ends_by_itself_can_be_handed_over(h
         steps = (*TURN, {"prompt": True}, {"exit": 0})
         await home.start(supervisor, *steps, name="root", orphans="hand over")
         await supervisor.wait("root", lambda r: r.turns == 1, LIMIT)
-        await home.start(supervisor, *WORKS, name="child", parent="root")
-        await until(supervisor, "child", "running")
+        await home.start(supervisor, *TURN, *ASKS, name="child", parent="root")
+        await supervisor.wait("child", lambda r: r.turns == 1, LIMIT)
         await supervisor.send("root", "end")
         moved = await supervisor.wait("child", lambda r: r.lineage == (), LIMIT)
-        assert moved.state == "running"
+        assert moved.state == "idle"
         assert len(await bodies(supervisor, "child", stream.HANDED_OVER)) == 1
+        await supervisor.send("child", "go on")
+        assert (await asked(supervisor, moved.id)).lineage == (), "nobody is above it any more"
 
 
 async def test_a_childs_limits_are_taken_from_its_parents(home: Home) -> None:

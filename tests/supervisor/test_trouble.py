@@ -30,6 +30,7 @@ async def test_a_mistake_of_one_who_waits_is_theirs_alone(home: Home) -> None:
             await waiting
 
 
+@pytest.mark.slow
 async def test_one_that_can_not_be_killed_at_once_never_reads_a_foreign_line(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -305,6 +305,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=tries(50, 500), deadline=None)
 @given(
     given=st.dictionaries(TEXTS, VALUES, max_size=9),

@@ -6,15 +6,14 @@ import asyncio
 import contextlib
 import json
 import os
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from bridle.cli.kept import keep
 from bridle.server.files import write_private
+from tests.cli import forks
 
-COMMAND = (sys.executable, "-m", "bridle.cli")
 LIMIT = 30.0
 TOKEN = "bridle_a_test"
 
@@ -84,6 +83,14 @@ class Home:
         self._writers: set[asyncio.StreamWriter] = set()
         self._answer: Callable[[Posted], Awaitable[None]] | None = None
 
+    @property
+    def env(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder),
+            "BRIDLE_HOME": str(self.home),
+        }
+
     async def up(
         self, name: str = "a", answer: Callable[[Posted], Awaitable[None]] | None = None
     ) -> None:
@@ -134,11 +141,8 @@ class Home:
 class Client:
     """A client that has started the proxy."""
 
-    def __init__(self, child: asyncio.subprocess.Process) -> None:
+    def __init__(self, child: forks.Piped) -> None:
         self.child = child
-        assert child.stdin
-        assert child.stdout
-        assert child.stderr
         self.stdin, self.stdout, self.stderr = child.stdin, child.stdout, child.stderr
 
     async def say(self, *messages: Any) -> None:
@@ -171,19 +175,14 @@ class Client:
 
 @contextlib.asynccontextmanager
 async def client_of(home: Home, *flags: str, **env: str) -> AsyncIterator[Client]:
-    given = {"PATH": os.environ["PATH"], "HOME": str(home.folder), "BRIDLE_HOME": str(home.home)}
-    async with client_with(given | env, *flags) as client:
+    async with client_with(home.env | env, *flags) as client:
         yield client
 
 
 @contextlib.asynccontextmanager
 async def client_with(env: dict[str, str], *flags: str) -> AsyncIterator[Client]:
-    child = await asyncio.create_subprocess_exec(
-        *COMMAND, "mcp", "stdio", *flags, stdin=-1, stdout=-1, stderr=-1, env=env, limit=2**26
-    )
+    child = await forks.Piped.start(("mcp", "stdio", *flags), Path.cwd(), env, 2**26)
     try:
         yield Client(child)
     finally:
-        if child.returncode is None:
-            child.kill()
-        await child.communicate()
+        await child.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from typing import Any
 
 import pytest
@@ -352,20 +354,23 @@ async def test_nobody_who_reads_ends_it(home: Home) -> None:
     async with client_of(home) as client:
         await client.say(LIST)
         await client.hear()
-        transport = client.child._transport  # type: ignore[attr-defined]
-        transport.get_pipe_transport(1).close()
+        client.child.stop_reading()
         await client.say(LIST)
         assert await asyncio.wait_for(client.child.wait(), LIMIT) == 0
 
 
 async def test_it_loads_no_server_and_no_other_library_of_the_protocol(home: Home) -> None:
     await home.up()
-    async with client_of(home, PYTHONPROFILEIMPORTTIME="1") as client:
-        await client.say(LIST)
-        await (await home.next()).result({})
-        await client.hear()
-        client.stdin.close()
-        loaded = (await asyncio.wait_for(client.stderr.read(), LIMIT)).decode()
-        names = {line.rpartition("|")[2].strip() for line in loaded.splitlines()}
-        assert "httpx" in names
-        assert names & {"mcp", "litestar", "uvicorn", "rich.console", "pydantic"} == set()
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-X", "importtime", "-m", "bridle.cli", "mcp", "stdio"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=home.env,
+    )
+    said = asyncio.ensure_future(child.communicate(json.dumps(LIST).encode() + b"\n"))
+    await (await home.next()).result({})
+    _, errors = await asyncio.wait_for(said, LIMIT)
+    names = {line.rpartition("|")[2].strip() for line in errors.decode().splitlines()}
+    assert "httpx" in names
+    assert names & {"mcp", "litestar", "uvicorn", "rich.console", "pydantic"} == set()

@@ -164,6 +164,7 @@ async def test_what_can_not_be_told_is_said_with_what_to_do(served: Place) -> No
         assert await window.ends() == 0
 
 
+@pytest.mark.slow
 async def test_without_a_terminal_it_follows_in_lines_until_it_is_ended(served: Place) -> None:
     await served.agent(*ASKS, DONE)
     process = await served.start("attach", "fixer")

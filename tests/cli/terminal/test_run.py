@@ -12,7 +12,7 @@ import pytest
 from bridle.testing import FakeCli
 
 from .places import DONE, INIT, INTERRUPTED, PROMPT, Place, asks, calls, gives
-from .windows import LIMIT
+from .windows import COMMAND, LIMIT
 
 EDIT = {"file_path": "/app/a.py", "old_string": "x = 1\n", "new_string": "x = 2\n"}
 KEYS = "[y]es  [n]o  [a]lways"
@@ -141,7 +141,7 @@ async def test_a_signal_to_end_ends_the_agent_too(
 
 async def test_put_aside_by_ctrl_z_it_leaves_a_clean_terminal_and_goes_on(place: Place) -> None:
     place.cli(PROMPT, INIT, {"say": "At it."}, {"await_request": "interrupt"}, *INTERRUPTED[1:])
-    async with place.window("run", "Go") as window:
+    async with place.window("run", "Go", command=COMMAND) as window:
         await window.sees("At it.")
         await window.until(lambda: not window.screen.is_cursor_shown, "no region was drawn")
         window.types("\x1a")

@@ -17,6 +17,8 @@ import termios
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 
+from tests.cli import forks
+
 from .emulator import Emulator
 
 LIMIT = 30.0
@@ -27,7 +29,9 @@ _ESCAPES = re.compile(r"\x1b\[[?0-9;]*[A-Za-z]")
 class Window:
     """`seen` is all that came, without escapes; `raw` is all that came."""
 
-    def __init__(self, process: asyncio.subprocess.Process, master: int, screen: Emulator) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process | forks.Process, master: int, screen: Emulator
+    ) -> None:
         self.process = process
         self.screen = screen
         self.raw = ""
@@ -129,19 +133,20 @@ async def window(
     env: Mapping[str, str],
     size: tuple[int, int] = (80, 24),
     reflows: bool = True,
-    command: Sequence[str] = COMMAND,
+    command: Sequence[str] = (),
 ) -> AsyncIterator[Window]:
-    """`bridle WORDS` in a terminal of this size."""
+    """`bridle WORDS` in a terminal of this size, or COMMAND WORDS."""
     master, slave = os.openpty()
     columns, lines = size
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        *words,
-        cwd=cwd,
-        env={"TERM": "xterm-256color", **env},
-        preexec_fn=lambda: os.login_tty(slave),
-    )
+    env = {"TERM": "xterm-256color", **env}
+    process: asyncio.subprocess.Process | forks.Process
+    if command:
+        process = await asyncio.create_subprocess_exec(
+            *command, *words, cwd=cwd, env=env, preexec_fn=lambda: os.login_tty(slave)
+        )
+    else:
+        process = forks.Process(forks.Command(words, [slave] * 3, cwd, env, at_terminal=True))
     os.close(slave)
     opened = Window(process, master, Emulator(columns, lines, reflows=reflows))
     try:

@@ -138,6 +138,7 @@ class Known:
         assert newest == sum(self.put.values()), "a revision was given twice, or left out"
 
 
+@pytest.mark.slow
 @pytest.mark.deeper
 @pytest.mark.timeout(240)
 async def test_killed_writers_lose_nothing_that_was_acknowledged(home: Path) -> None:

@@ -135,6 +135,7 @@ async def test_a_flipped_byte_is_noticed_or_is_in_the_contents_of_one_event_and_
     assert seen_in_seals > 0
 
 
+@pytest.mark.slow
 @pytest.mark.deeper
 async def test_a_torn_log_opens_with_whole_batches_up_to_where_it_is_torn(
     home: Path, tmp_path: Path

@@ -98,64 +98,58 @@ async def test_what_a_session_has_for_a_secret_is_shown_of_no_session(
     assert seen["labels"] == {"all": "[redacted:A] [redacted:B] [redacted:C] [redacted:A] pl;ain-5"}
 
 
-@pytest.mark.parametrize(
-    ("change", "status", "code"),
-    [
-        ({"folder": "relative"}, 400, "invalid_folder"),
-        ({"folder": "/nowhere/at/all"}, 400, "invalid_folder"),
-        ({"folder": "~nobody/x"}, 400, "invalid_folder"),
-        ({"folder": "/\0"}, 400, "invalid_folder"),
-        ({"folder": "/" + "x" * 10_000}, 400, "invalid_folder"),
-        ({"colour": "red"}, 400, "unknown_field"),
-        ({"limits": {"turn": 1}}, 400, "unknown_field"),
-        ({"limits": {"turns": -1}}, 400, "invalid_body"),
-        ({"name": "a/b"}, 400, "invalid_name"),
-        ({"name": "\0"}, 400, "invalid_name"),
-        ({"name": "x" * 201}, 400, "invalid_name"),
-        ({"policy": "no such one"}, 404, "unknown_policy"),
-        ({"policy": "/nowhere/x.toml"}, 400, "invalid_policy"),
-        ({"policy": "/\0.toml"}, 400, "invalid_policy"),
-        ({"policy": "relative.toml"}, 404, "unknown_policy"),
-        ({"parent": "nobody"}, 404, "unknown_session"),
-        ({"launch": {"colour": "red"}}, 400, "invalid_launch"),
-        ({"launch": {"cwd": "/"}}, 400, "invalid_launch"),
-        ({"launch": {"prompt": "x"}}, 400, "invalid_launch"),
-        ({"launch": {"model": "x"}}, 400, "unknown_field"),
-        ({"launch": {"max_turns": "many"}}, 400, "invalid_body"),
-        ({"launch": {"allowed_tools": 5}}, 400, "invalid_body"),
-        ({"launch": {"allowed_tools": ["Bash("]}}, 400, "invalid_rule"),
-        ({"env": {"A=B": {"type": "plain", "value": "x"}}}, 400, "invalid_body"),
-        ({"env": {"A": {"type": "plain", "value": "\0"}}}, 400, "invalid_body"),
-        ({"env": {"A": {"type": "file", "path": "/\0"}}}, 409, "missing_variables"),
-        ({"env": {"A": {"type": "file", "path": "~nobody/x"}}}, 409, "missing_variables"),
-        ({"env": {"A": {"type": "other"}}}, 400, "invalid_body"),
-        ({"prompt": ""}, 400, "invalid_request"),
-        ({"prompt": []}, 400, "invalid_request"),
-        ({"prompt": 5}, 400, "invalid_body"),
-        (
-            {"prompt": [{"type": "image", "media_type": "image/png", "data": "?"}]},
-            400,
-            "invalid_body",
-        ),
-        (
-            {"prompt": [{"type": "image", "media_type": "text/html", "data": "AAAA"}]},
-            400,
-            "invalid_body",
-        ),
-    ],
-    ids=str,
-)
+IMPOSSIBLE: list[tuple[dict[str, Any], int, str]] = [
+    ({"folder": "relative"}, 400, "invalid_folder"),
+    ({"folder": "/nowhere/at/all"}, 400, "invalid_folder"),
+    ({"folder": "~nobody/x"}, 400, "invalid_folder"),
+    ({"folder": "/\0"}, 400, "invalid_folder"),
+    ({"folder": "/" + "x" * 10_000}, 400, "invalid_folder"),
+    ({"colour": "red"}, 400, "unknown_field"),
+    ({"limits": {"turn": 1}}, 400, "unknown_field"),
+    ({"limits": {"turns": -1}}, 400, "invalid_body"),
+    ({"name": "a/b"}, 400, "invalid_name"),
+    ({"name": "\0"}, 400, "invalid_name"),
+    ({"name": "x" * 201}, 400, "invalid_name"),
+    ({"policy": "no such one"}, 404, "unknown_policy"),
+    ({"policy": "/nowhere/x.toml"}, 400, "invalid_policy"),
+    ({"policy": "/\0.toml"}, 400, "invalid_policy"),
+    ({"policy": "relative.toml"}, 404, "unknown_policy"),
+    ({"parent": "nobody"}, 404, "unknown_session"),
+    ({"launch": {"colour": "red"}}, 400, "invalid_launch"),
+    ({"launch": {"cwd": "/"}}, 400, "invalid_launch"),
+    ({"launch": {"prompt": "x"}}, 400, "invalid_launch"),
+    ({"launch": {"model": "x"}}, 400, "unknown_field"),
+    ({"launch": {"max_turns": "many"}}, 400, "invalid_body"),
+    ({"launch": {"allowed_tools": 5}}, 400, "invalid_body"),
+    ({"launch": {"allowed_tools": ["Bash("]}}, 400, "invalid_rule"),
+    ({"env": {"A=B": {"type": "plain", "value": "x"}}}, 400, "invalid_body"),
+    ({"env": {"A": {"type": "plain", "value": "\0"}}}, 400, "invalid_body"),
+    ({"env": {"A": {"type": "file", "path": "/\0"}}}, 409, "missing_variables"),
+    ({"env": {"A": {"type": "file", "path": "~nobody/x"}}}, 409, "missing_variables"),
+    ({"env": {"A": {"type": "other"}}}, 400, "invalid_body"),
+    ({"prompt": ""}, 400, "invalid_request"),
+    ({"prompt": []}, 400, "invalid_request"),
+    ({"prompt": 5}, 400, "invalid_body"),
+    (
+        {"prompt": [{"type": "image", "media_type": "image/png", "data": "?"}]},
+        400,
+        "invalid_body",
+    ),
+    (
+        {"prompt": [{"type": "image", "media_type": "text/html", "data": "AAAA"}]},
+        400,
+        "invalid_body",
+    ),
+]
+
+
 async def test_what_can_not_be_made_is_refused_and_nothing_is(
-    house: House,
-    home: Home,
-    client: httpx.AsyncClient,
-    change: dict[str, Any],
-    status: int,
-    code: str,
+    house: House, home: Home, client: httpx.AsyncClient
 ) -> None:
-    body = {"folder": str(home.work), "start": False, **change}
-    assert refused(await client.post("/sessions", json=body)) == (status, code)
-    assert house.supervisor.list() == []
+    for change, status, code in IMPOSSIBLE:
+        body = {"folder": str(home.work), "start": False, **change}
+        assert refused(await client.post("/sessions", json=body)) == (status, code)
+        assert house.supervisor.list() == []
 
 
 async def test_a_name_is_taken_once(home: Home, client: httpx.AsyncClient) -> None:
@@ -285,32 +279,32 @@ async def test_odd_names_in_an_address_are_simply_not_there(
 ODD = (r"\ud800", r"\u0000", r"\udc00\ud800", "\\uFFFF", "x" * 10_000, "\u202e", "%s%n")
 
 
-@pytest.mark.parametrize("text", ODD, ids=range(len(ODD)))
 async def test_odd_texts_in_a_body_are_an_error_of_the_caller_or_none(
-    house: House, home: Home, client: httpx.AsyncClient, text: str
+    house: House, home: Home, client: httpx.AsyncClient
 ) -> None:
     await home.start(house.supervisor, *TURN, name="a")
     await until(house.supervisor, "a", "idle")
     folder = str(home.work)
-    bodies = {
-        "POST /sessions": f'{{"folder": "{folder}", "start": false, "name": "{text}"}}',
-        "POST  /sessions": f'{{"folder": "{text}"}}',
-        "POST   /sessions": f'{{"folder": "{folder}", "start": false,'
-        f' "labels": {{"{text}": "{text}"}}}}',
-        "POST    /sessions": f'{{"folder": "{folder}", "start": false, "policy": "{text}"}}',
-        "POST     /sessions": f'{{"folder": "{folder}", "start": false, "model": "{text}"}}',
-        "POST /sessions/a/send": f'{{"prompt": "{text}"}}',
-        "POST /sessions/a/stop": f'{{"words": "{text}"}}',
-        "PUT /policies/x": f'{{"text": "{text}"}}',
-        "POST /policies/check": f'{{"text": "{text}"}}',
-        "PUT /trust": f'{{"folder": "{text}", "digest": "{text}"}}',
-        "POST /audit/verify": f'{{"session": "{text}"}}',
-        "POST /policies/test": f'{{"policy": "ask", "folder": "{folder}", "calls":'
-        f' [{{"tool": "{text}", "input": {{"command": "{text}"}}, "cwd": "{text}"}}]}}',
-    }
-    for route, body in bodies.items():
-        method, path = route.split()
-        answer = await client.request(
-            method, path, content=body.encode(), headers={"content-type": "application/json"}
-        )
-        assert answer.status_code < 500, (route, answer.text)
+    for text in ODD:
+        bodies = {
+            "POST /sessions": f'{{"folder": "{folder}", "start": false, "name": "{text}"}}',
+            "POST  /sessions": f'{{"folder": "{text}"}}',
+            "POST   /sessions": f'{{"folder": "{folder}", "start": false,'
+            f' "labels": {{"{text}": "{text}"}}}}',
+            "POST    /sessions": f'{{"folder": "{folder}", "start": false, "policy": "{text}"}}',
+            "POST     /sessions": f'{{"folder": "{folder}", "start": false, "model": "{text}"}}',
+            "POST /sessions/a/send": f'{{"prompt": "{text}"}}',
+            "POST /sessions/a/stop": f'{{"words": "{text}"}}',
+            "PUT /policies/x": f'{{"text": "{text}"}}',
+            "POST /policies/check": f'{{"text": "{text}"}}',
+            "PUT /trust": f'{{"folder": "{text}", "digest": "{text}"}}',
+            "POST /audit/verify": f'{{"session": "{text}"}}',
+            "POST /policies/test": f'{{"policy": "ask", "folder": "{folder}", "calls":'
+            f' [{{"tool": "{text}", "input": {{"command": "{text}"}}, "cwd": "{text}"}}]}}',
+        }
+        for route, body in bodies.items():
+            method, path = route.split()
+            answer = await client.request(
+                method, path, content=body.encode(), headers={"content-type": "application/json"}
+            )
+            assert answer.status_code < 500, (route, answer.text)

@@ -86,6 +86,7 @@ async def dropping(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[asyncio.Eve
     yield left
 
 
+@pytest.mark.slow
 async def test_a_client_that_takes_nothing_is_dropped_and_resumes_with_nothing_missing(
     home: Home, opened: OpenHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
