@@ -69,9 +69,9 @@ def test_of_a_tested_version_everything_is_known(version: str) -> None:
 
 
 def test_behaviours_are_judged_in_the_same_way() -> None:
-    assert Capabilities("2.1.12").does("hook ask is always asked") == "no"
-    assert Capabilities("2.1.325").does("hook ask is always asked") == "yes"
-    assert Capabilities().does("hook ask is always asked") == "unknown"
+    assert Capabilities("2.1.12").does("settings can't remove hooks") == "no"
+    assert Capabilities("2.1.325").does("settings can't remove hooks") == "yes"
+    assert Capabilities().does("settings can't remove hooks") == "unknown"
     assert Capabilities("2.0.75").does("rewind dry run") == "no"
     assert Capabilities("2.1.0").does("rewind dry run") == "unknown"
     assert Capabilities("2.1.12").does("rewind dry run") == "yes"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import bridle
+from bridle.errors import SessionClosed
 from bridle.policy import Allowed, Asked, Call, Denied, Policy
 from bridle.process.transport import Exit, StopLimits, Stopped
 from bridle.protocol.control import CanUseTool
@@ -26,7 +27,7 @@ from bridle.protocol.permissions import (
     SetMode,
 )
 from bridle.session.desk import Desk
-from bridle.session.hooks import GATE_ID
+from bridle.session.hooks import FAILED_ID, GATE_ID, RAN_ID
 from bridle.testing import MemoryTransport
 
 from .conftest import StartSession
@@ -36,7 +37,12 @@ OLD, NEW = "2.0.75", "2.1.325"
 
 
 def hook(
-    cli: MemoryTransport, number: str, tool: str = "Bash", mode: str = "default", **given: Any
+    cli: MemoryTransport,
+    number: str,
+    tool: str = "Bash",
+    mode: str = "default",
+    agent_id: str | None = None,
+    **given: Any,
 ) -> None:
     """The CLI calls the gate for a tool."""
     told = {
@@ -47,6 +53,7 @@ def hook(
         "tool_input": given,
         "tool_use_id": f"t{number}",
         "permission_mode": mode,
+        **({"agent_id": agent_id} if agent_id else {}),
     }
     cli.ask(f"h{number}", subtype="hook_callback", callback_id=GATE_ID, input=told)
 
@@ -57,8 +64,23 @@ def question(cli: MemoryTransport, number: str, tool: str = "Bash", **given: Any
     cli.ask(f"q{number}", **asked, tool_use_id=f"t{number}")
 
 
-def tool_result(number: str) -> dict[str, Any]:
-    block = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "ok"}
+def shown(cli: MemoryTransport, number: str, has_failed: bool = False, **used: Any) -> None:
+    """The CLI shows with which input a tool has run."""
+    told = {
+        "hook_event_name": "PostToolUseFailure" if has_failed else "PostToolUse",
+        "session_id": SESSION,
+        "cwd": "/",
+        "tool_name": "Bash",
+        "tool_input": used,
+        "tool_use_id": f"t{number}",
+    }
+    callback = FAILED_ID if has_failed else RAN_ID
+    cli.ask(f"r{number}", subtype="hook_callback", callback_id=callback, input=told)
+
+
+def tool_result(number: str, *, is_error: bool = False) -> dict[str, Any]:
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "ok"}
+    block |= {"is_error": True} if is_error else {}
     return {"type": "user", "message": {"role": "user", "content": [block]}, "session_id": SESSION}
 
 
@@ -84,6 +106,7 @@ class Trail:
         self.asked: list[CanUseTool] = []
         self.noted: asyncio.Future[None] | None = None
         self.failure: Exception | None = None
+        self._waiting: asyncio.Queue[asyncio.Future[Decision]] = asyncio.Queue()
 
     def judged(self, request: CanUseTool, verdict: Allowed | Denied) -> Awaitable[None] | None:
         self.told.append((str(verdict.__struct_config__.tag), request.tool_name))
@@ -97,13 +120,23 @@ class Trail:
         self.verdicts.append(verdict)
         if self.decision:
             return self.decision
-        return asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        self._waiting.put_nowait(answer)
+        return answer
+
+    async def decide(self, decision: Decision) -> None:
+        """Answer what was asked first and waits."""
+        (await asyncio.wait_for(self._waiting.get(), 10)).set_result(decision)
 
     def is_asked(self, _: str) -> bool:
         return False
 
     def delivered(self, tool_use_id: str) -> None:
         self.told.append(("delivered", tool_use_id))
+
+    def overruled(self, tool_use_id: str, why: str) -> None:
+        assert why
+        self.told.append(("overruled", tool_use_id))
 
     def ran(self, tool_use_id: str, is_error: bool) -> None:
         self.told.append(("ran", tool_use_id, *(["error"] if is_error else [])))
@@ -226,40 +259,55 @@ async def test_the_options_of_the_launch_are_rules_too(tmp_path: Path) -> None:
 # --- asking
 
 
-async def test_a_new_cli_is_told_to_ask_and_the_wait_is_in_its_question(
-    start: StartSession,
-) -> None:
-    desk = Trail(Allow())
-    _, cli = await start(approver=desk)
-    hook(cli, "1", command="rm x")
-    decision, reason = await said_by_hook(cli, "1")
-    assert decision == "ask"
-    assert "rm x" in reason
-    assert desk.told == []
-    question(cli, "1", command="rm x")
-    assert (await said_to_question(cli, "1"))["behavior"] == "allow"
-    cli.say(tool_result("1"))
-    await cli.answer("q1")
-    session_told = [("ask", "Bash"), ("delivered", "t1")]
-    assert desk.told[:2] == session_told
-
-
-@pytest.mark.parametrize("version", [OLD, None])
-async def test_with_an_old_cli_the_wait_is_in_the_hook(
+@pytest.mark.parametrize("version", [OLD, NEW, "9.9.9", None])
+async def test_the_wait_is_in_the_hook_and_a_question_that_follows_is_answered_at_once(
     start: StartSession, version: str | None
 ) -> None:
-    desk = Trail(Allow({"command": "rm y"}))
+    desk = Trail()
     _, cli = await start(version=version, approver=desk)
     hook(cli, "1", command="rm x")
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert cli.answered("h1") is None
+    await desk.decide(Allow({"command": "rm y"}))
     answer = await cli.answer("h1")
     specific = answer["response"]["hookSpecificOutput"]
     assert specific["permissionDecision"] == "allow"
     assert specific["updatedInput"] == {"command": "rm y"}
     assert desk.told == [("ask", "Bash"), ("delivered", "t1")]
-    # If it asks all the same, it is told the same, and nobody else is asked.
-    question(cli, "1", command="rm x")
-    assert (await said_to_question(cli, "1"))["updatedInput"] == {"command": "rm y"}
+    for number, command in enumerate(("rm x", "rm y")):
+        asked = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": command}}
+        cli.ask(f"again{number}", **asked, tool_use_id="t1")
+        told = (await cli.answer(f"again{number}"))["response"]
+        assert told["updatedInput"] == {"command": "rm y"}
     assert desk.told.count(("ask", "Bash")) == 1
+
+
+@pytest.mark.parametrize("policy", ["ask", "autonomous"])
+async def test_an_allowed_input_is_echoed_so_that_no_other_hook_can_change_it(
+    start: StartSession, policy: str
+) -> None:
+    _, cli = await start(approver=Trail(Allow()), policy=policy)
+    hook(cli, "1", command="rm x")
+    specific = (await cli.answer("h1"))["response"]["hookSpecificOutput"]
+    assert specific["updatedInput"] == {"command": "rm x"}
+
+
+async def test_in_plan_mode_new_clis_are_told_to_ask_and_answered_at_once(
+    start: StartSession,
+) -> None:
+    """There an `allow` would go to a classifier."""
+    desk = Trail()
+    for version, expected in ((OLD, "allow"), (NEW, "ask"), (None, "ask")):
+        _, cli = await start(version=version, approver=desk)
+        hook(cli, "1", "Read", "plan", file_path="/x")
+        specific = (await cli.answer("h1"))["response"]["hookSpecificOutput"]
+        assert specific["permissionDecision"] == expected
+        assert specific["updatedInput"] == {"file_path": "/x"}
+        if expected == "ask":
+            question(cli, "1", "Read", file_path="/x")
+            assert (await said_to_question(cli, "1"))["behavior"] == "allow"
+    assert desk.asked == []
 
 
 async def test_an_old_clis_turn_is_interrupted_when_a_no_says_so(start: StartSession) -> None:
@@ -270,17 +318,34 @@ async def test_an_old_clis_turn_is_interrupted_when_a_no_says_so(start: StartSes
 
 
 @pytest.mark.parametrize("version", [OLD, NEW])
-@pytest.mark.parametrize("tool", ["ExitPlanMode", "AskUserQuestion"])
-async def test_plans_and_questions_are_always_asked_in_the_question(
-    start: StartSession, version: str, tool: str
-) -> None:
-    desk = Trail(Allow())
+async def test_a_question_is_answered_in_the_hook(start: StartSession, version: str) -> None:
+    answers: dict[str, Any] = {"questions": [], "answers": {"Which?": "Blue"}}
+    desk = Trail(Allow(answers))
     _, cli = await start(version=version, approver=desk, policy="autonomous")
-    hook(cli, "1", tool, questions=[])
-    assert (await said_by_hook(cli, "1"))[0] == "ask"
-    question(cli, "1", tool, questions=[])
-    assert (await said_to_question(cli, "1"))["behavior"] == "allow"
-    assert desk.told == [("ask", tool), ("delivered", "t1")]
+    hook(cli, "1", "AskUserQuestion", questions=[])
+    specific = (await cli.answer("h1"))["response"]["hookSpecificOutput"]
+    assert (specific["permissionDecision"], specific["updatedInput"]) == ("allow", answers)
+    # Old CLIs ask all the same.
+    question(cli, "1", "AskUserQuestion", questions=[])
+    assert (await said_to_question(cli, "1"))["updatedInput"] == answers
+    assert desk.told == [("ask", "AskUserQuestion"), ("delivered", "t1")]
+
+
+@pytest.mark.parametrize("version", [OLD, NEW])
+async def test_the_mode_after_a_plan_is_told_in_the_question_that_follows(
+    start: StartSession, version: str
+) -> None:
+    mode = SetMode("acceptEdits", "session")
+    desk = Trail(Allow(updated_permissions=[mode]))
+    _, cli = await start(version=version, approver=desk, policy="autonomous")
+    hook(cli, "1", "ExitPlanMode", "plan", plan="p")
+    specific = (await cli.answer("h1"))["response"]["hookSpecificOutput"]
+    # With its input the CLI would not ask.
+    assert specific == {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
+    question(cli, "1", "ExitPlanMode", plan="p")
+    told = await said_to_question(cli, "1")
+    assert told["updatedPermissions"][0]["mode"] == "acceptEdits"
+    assert desk.told == [("ask", "ExitPlanMode"), ("delivered", "t1")]
 
 
 async def test_a_plan_that_a_rule_allows_is_not_asked(start: StartSession) -> None:
@@ -379,7 +444,7 @@ async def test_a_decision_is_not_taken_for_another_call_with_the_same_id(
     [
         (NEW, "rm x", "deny"),
         (OLD, "rm x", "deny"),
-        (NEW, "make", "ask"),
+        (NEW, "make", "deny"),
         (OLD, "make", "deny"),
         (NEW, "ls -l", None),
         (OLD, "ls -l", None),
@@ -496,7 +561,7 @@ async def test_the_desk_hears_what_ran_and_when_all_is_over(start: StartSession)
     cli.say(init(turn.uuid or ""))
     question(cli, "1", command="rm x")
     await said_to_question(cli, "1")
-    cli.say(tool_result("1"), tool_result("9"), result("done", turn.uuid or ""))
+    cli.say(tool_result("1"), result("done", turn.uuid or ""))
     await turn.result()
     expected = [("ask", "Bash"), ("delivered", "t1"), ("ran", "t1"), ("turn ended",)]
     assert desk.told == expected
@@ -505,6 +570,128 @@ async def test_the_desk_hears_what_ran_and_when_all_is_over(start: StartSession)
     assert desk.told == [*expected, ("ended",)]
     await session.stop()
     assert desk.told.count(("ended",)) == 1
+
+
+# --- what really ran
+
+
+@pytest.mark.parametrize("has_failed", [False, True])
+async def test_a_call_that_ran_as_it_was_judged_is_fine(
+    start: StartSession, has_failed: bool
+) -> None:
+    session, cli = await start(approver=Trail(Allow()), policy=Policy(allow=["Bash(ls:*)"]))
+    hook(cli, "1", command="ls", timeout=5)
+    hook(cli, "2", command="rm x")
+    for number in "12":
+        await said_by_hook(cli, number)
+    # What was left out may be filled in.
+    shown(cli, "1", has_failed, command="ls", timeout=5, run_in_background=False)
+    shown(cli, "2", has_failed, command="rm x")
+    for number in "12":
+        assert (await cli.answer(f"r{number}"))["response"] == {}
+    cli.say(tool_result("1"), tool_result("2"), tool_result("3", is_error=True))
+    await session.set_model("haiku")
+
+
+@pytest.mark.parametrize("has_failed", [False, True])
+async def test_an_agent_is_stopped_when_a_call_ran_with_another_input(
+    start: StartSession, has_failed: bool
+) -> None:
+    session, cli = await start(approver=Trail(Allow()))
+    turn = await session.send("go")
+    hook(cli, "1", command="rm x")
+    await said_by_hook(cli, "1")
+    shown(cli, "1", has_failed, command="rm y")
+    with pytest.raises(SessionClosed, match="ran with another input than the one that was allowed"):
+        await turn.result(10)
+    with pytest.raises(SessionClosed, match="'rm y'"):
+        await session.send("go on")
+
+
+async def test_another_input_that_a_rule_allows_is_fine(start: StartSession) -> None:
+    session, cli = await start(policy=Policy(allow=["Bash(ls:*)"]))
+    hook(cli, "1", command="ls")
+    await said_by_hook(cli, "1")
+    shown(cli, "1", command="ls -l")
+    await cli.answer("r1")
+    await session.set_model("haiku")
+
+
+async def denied(cli: MemoryTransport, desk: Trail) -> None:
+    hook(cli, "1", command="rm x")
+    await desk.decide(Deny("no"))
+    await said_by_hook(cli, "1")
+
+
+async def undecided(cli: MemoryTransport, _: Trail) -> None:
+    hook(cli, "1", command="rm x")
+
+
+async def unseen(_: MemoryTransport, __: Trail) -> None:
+    pass
+
+
+@pytest.mark.parametrize("before", [denied, undecided, unseen])
+@pytest.mark.parametrize("is_shown", [True, False])
+async def test_an_agent_is_stopped_when_a_call_ran_that_nobody_allowed(
+    start: StartSession,
+    before: Callable[[MemoryTransport, Trail], Awaitable[None]],
+    is_shown: bool,
+) -> None:
+    desk = Trail()
+    session, cli = await start(approver=desk)
+    turn = await session.send("go")
+    await before(cli, desk)
+    if is_shown:
+        shown(cli, "1", command="rm x")
+    else:
+        cli.say(tool_result("1"))
+    with pytest.raises(SessionClosed, match="ran although"):
+        await turn.result(10)
+
+
+# --- the working directory
+
+
+async def test_a_call_is_denied_when_the_working_directory_may_have_changed_since_it_was_judged(
+    start: StartSession,
+) -> None:
+    desk = Trail()
+    _, cli = await start(approver=desk, policy=Policy("edits", allow=["Bash(cd:*)"]))
+    hook(cli, "1", command="make")
+    hook(cli, "2", command="cd sub")
+    assert (await said_by_hook(cli, "2"))[0] == "allow"
+    await desk.decide(Allow())
+    decision, reason = await said_by_hook(cli, "1")
+    assert decision == "deny"
+    assert "working directory" in reason
+    assert desk.told[-2:] == [("delivered", "t1"), ("overruled", "t1")]
+    # While it runs nobody knows where the next one would find itself.
+    hook(cli, "3", command="ls")
+    assert (await said_by_hook(cli, "3"))[0] == "deny"
+    cli.say(tool_result("2"))
+    hook(cli, "4", command="ls")
+    assert (await said_by_hook(cli, "4"))[0] == "allow"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"command": "cd sub", "run_in_background": True},
+        {"command": "cd sub", "agent_id": "a1"},
+        {"command": "ls sub"},
+    ],
+)
+async def test_what_leaves_the_working_directory_as_it_is_denies_nothing(
+    start: StartSession, given: dict[str, Any]
+) -> None:
+    desk = Trail()
+    _, cli = await start(approver=desk, policy=Policy("edits", allow=["Bash(cd:*)"]))
+    hook(cli, "1", command="make")
+    hook(cli, "2", **given)
+    assert (await said_by_hook(cli, "2"))[0] == "allow"
+    await desk.decide(Allow())
+    assert (await said_by_hook(cli, "1"))[0] == "allow"
 
 
 async def test_our_interrupt_is_told_at_once(start: StartSession) -> None:
@@ -561,9 +748,9 @@ async def test_a_plan_is_shown_from_its_file(start: StartSession, tmp_path: Path
     desk = Trail(Allow())
     _, cli = await start(approver=desk, **claude(tmp_path))
     hook(cli, "1", "Write", "plan", file_path=str(plan), content="1. look")
-    assert (await said_by_hook(cli, "1"))[0] == "allow"
-    question(cli, "2", "ExitPlanMode")
-    await said_to_question(cli, "2")
+    assert (await said_by_hook(cli, "1"))[0] != "deny"
+    hook(cli, "2", "ExitPlanMode", "plan")
+    await said_by_hook(cli, "2")
     assert desk.asked[-1].input == {"plan": "1. look"}
 
 

@@ -52,9 +52,9 @@ async def test_hooks_are_registered_with_their_matchers_in_order(start: StartSes
     assert request["hooks"] == {
         "PreToolUse": [
             {**first, "onFailure": "block"},
-            {"hookCallbackIds": ["bridle-PreToolUse-2"]},
+            {"hookCallbackIds": ["bridle-PreToolUse-2"], "timeout": 600},
         ],
-        "Stop": [{"hookCallbackIds": ["bridle-Stop-1"]}],
+        "Stop": [{"hookCallbackIds": ["bridle-Stop-1"], "timeout": 600}],
     }
 
 
@@ -63,7 +63,9 @@ async def test_an_old_cli_is_not_told_what_it_does_not_know(start: StartSession)
     hooks.on(PreToolUse, on_failure="block")(lambda _: None)
     _, cli = await start(hooks=hooks, version="2.0.75", policy=bridle.Ungated())
     (request,) = cli.requests("initialize")
-    assert request["hooks"]["PreToolUse"] == [{"hookCallbackIds": ["bridle-PreToolUse-1"]}]
+    assert request["hooks"]["PreToolUse"] == [
+        {"hookCallbackIds": ["bridle-PreToolUse-1"], "timeout": 600}
+    ]
 
 
 async def test_a_hook_is_called_with_its_typed_input(start: StartSession) -> None:

@@ -227,6 +227,7 @@ async def test_a_handler_that_was_not_called_is_called_now_after_that_is_noted(
 
 async def test_what_changes_nothing_is_not_noted_before_it_is_answered() -> None:
     after = met()
+    after.policy.apply(Policy("autonomous"))
     after.hears(tool_call("1", "tools/list"), hook("2", "t1"))
     await after.go_on()
     await after.cli.answer("1")

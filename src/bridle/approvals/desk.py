@@ -163,6 +163,13 @@ class Desk:
         if approval_id:
             self._approvals.delivered(approval_id)
 
+    def overruled(self, tool_use_id: str, why: str) -> None:
+        """It was approved, and the agent was told no all the same."""
+        approval_id = self._approvals.of_call(self.session, self.launch, tool_use_id)
+        if approval_id:
+            outcome = Outcome("withdrawn", self._approvals.clock.now(), why)
+            self._approvals.outcome(approval_id, outcome)
+
     def ran(self, tool_use_id: str, is_error: bool = False) -> None:
         """The tool's result has come; of one with an error it is not known how far it ran."""
         approval_id = self._approvals.of_call(self.session, self.launch, tool_use_id)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from .paths import Place, absolute, clean, place
 from .reading import is_reading
-from .shell.programs import Commands, Program
+from .shell.programs import Commands, Program, read_commands
 from .shell.script import Redirect, Word
 from .verdicts import Ground
 
@@ -192,6 +192,14 @@ class Script:
         notes = [f"runs {', '.join(seen)}"] if len(seen) > 1 else []
         writes = [r.target.value or "an unknown file" for r in self.redirects if r.writes]
         return (*notes, *(f"writes {file}" for file in writes if file not in SINKS))
+
+
+def may_move(text: str) -> bool:
+    """Whether a script may leave its shell in another folder; what can't be read may."""
+    commands = read_commands(text)
+    return bool(commands.unclear) or any(
+        program.name in MOVES for program in _every(commands.programs)
+    )
 
 
 def _every(programs: Sequence[Program]) -> Iterator[Program]:

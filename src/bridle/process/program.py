@@ -61,6 +61,6 @@ class Program:
         if known.does("queued prompts are merged") != "yes":
             # That alone tells which prompts a turn has taken up.
             spec = msgspec.structs.replace(spec, replay_user_messages=True)
-        if self._is_gated and known.does("hook ask is always asked") != "yes":
+        if self._is_gated and known.does("settings can't remove hooks") != "yes":
             spec = msgspec.structs.replace(spec, settings=with_hooks_on(spec.settings, spec.cwd))
         return spec

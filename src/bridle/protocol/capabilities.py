@@ -21,8 +21,10 @@ Version: TypeAlias = tuple[int, ...]
 
 Behaviour: TypeAlias = Literal[
     "cancels are understood",
-    "hook ask is always asked",
+    "edited plans come with the answer",
     "hooks may block on failure",
+    "plan mode doubts a hook's allow",
+    "settings can't remove hooks",
     "prompts without a query",
     "queued prompts are merged",
     "rewind dry run",
@@ -77,8 +79,10 @@ BEHAVES_SINCE: dict[Behaviour, Version] = {
     "rewind dry run": MIDDLE,
     "cancels are understood": NEWEST,
     "unknown requests are answered": NEWEST,
-    "hook ask is always asked": NEWEST,
+    "edited plans come with the answer": NEWEST,
     "hooks may block on failure": NEWEST,
+    "plan mode doubts a hook's allow": NEWEST,
+    "settings can't remove hooks": NEWEST,
     "prompts without a query": NEWEST,
     "queued prompts are merged": NEWEST,
 }

@@ -4,7 +4,7 @@
 can't, it calls `then(batch, error)`. In the order of the batches, each once, now or later. Under a
 supervisor it is the journal. The way out is `send` (see `outgoing`). `begin` is waited for before a
 handler is called that may change something: it is then not called again for the same request,
-whatever happens to us meanwhile.
+whatever happens to us meanwhile. `halt` ends the agent at once: something ran that nobody allowed.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Seams(Struct, frozen=True):
     commit: Commit = at_once
     send: Send | None = None
     begin: Begin | None = None
+    halt: Callable[[str], None] | None = None
 
 
 NOTHING_BETWEEN = Seams()

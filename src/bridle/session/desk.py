@@ -40,6 +40,10 @@ class Desk(Protocol):
     def delivered(self, tool_use_id: str) -> None:
         """The answer has been written to the agent."""
 
+    def overruled(self, tool_use_id: str, why: str) -> None:
+        """It was approved and the agent was told no: its changed input is denied by a rule, or the
+        working directory has changed."""
+
     def ran(self, tool_use_id: str, is_error: bool) -> None:
         """The result of what was allowed has come. With an error it may not have run to its end,
         or not at all: the CLI tells no more."""
@@ -81,6 +85,9 @@ class PlainDesk:
         return False
 
     def delivered(self, tool_use_id: str) -> None:
+        pass
+
+    def overruled(self, tool_use_id: str, why: str) -> None:
         pass
 
     def ran(self, tool_use_id: str, is_error: bool) -> None:

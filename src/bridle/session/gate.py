@@ -1,9 +1,11 @@
 """The gate: every tool call is judged before it runs, also those that the CLI would not ask about.
 
-Two doors lead here: a PreToolUse hook, which the CLI calls for every tool, and its own question
-(`can_use_tool`). New CLIs always ask when the hook says so, and the wait is in the question. Old
-ones may run the tool instead, so there the wait is in the hook. Whatever goes wrong raises, and who
-called denies: a hook is never answered with an error.
+The CLI calls a PreToolUse hook of ours for every tool, and we wait for a decision there: nothing
+else can answer first. (`can_use_tool` can be overtaken by a hook in the user's settings, and CLIs
+differ in when they send it.) A question that follows is answered at once from what was decided.
+After the call, another hook of ours shows what really ran: if that is not what was judged, or was
+never allowed, the agent is stopped. Whatever goes wrong raises, and the caller denies: a hook is
+never answered with an error.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from ..protocol.blocks import ToolResultBlock
 from ..protocol.capabilities import Capabilities
 from ..protocol.control import Answer, CanUseTool, HookCallback, InboundRequest
 from ..protocol.hook_outputs import HookOutput, PreToolUseOutput
-from ..protocol.hooks import PreToolUse
+from ..protocol.hooks import PostToolUse, PostToolUseFailure, PreToolUse
 from ..protocol.messages import User
 from ..protocol.permissions import (
     AddDirectories,
@@ -38,6 +40,8 @@ from ..protocol.permissions import (
     SetMode,
 )
 from .desk import Desk, unless_asked
+from .directory import Directory, depends
+from .effects import differs
 from .hooks import GATE_ID
 from .plans import Plans
 from .recall import hook_decision, question_decision
@@ -45,11 +49,19 @@ from .recall import hook_decision, question_decision
 #: More calls than this are not under way in one agent.
 MAX_CALLS = 10_000
 
-#: All versions ask about these two themselves, whatever a hook says; so the wait is there.
+#: These two are asked about by some CLIs even after the hook has allowed them.
 ALWAYS_ASKED = (PLAN, QUESTION)
 
 #: Never changed: what is in it is echoed from the request.
 ALLOW: Decision = Allow()
+
+#: So much of an input stands in a message about it.
+MAX_SHOWN = 500
+
+MOVED = (
+    "Bridle denied this: another command may have changed the working directory since this call "
+    "was judged. Call it again."
+)
 
 _T = TypeVar("_T")
 HookReply: TypeAlias = HookOutput | Awaitable[HookOutput]
@@ -59,23 +71,37 @@ _log = logging.getLogger("bridle.session")
 
 
 class _Seen(Struct):
-    """A call that the hook has seen."""
+    """A call that the gate has seen."""
 
     call: Call
-    is_allowed: bool = False
-    #: What was decided in the hook; the CLI may ask again all the same.
     decision: Decision | None = None
+    #: Whether somebody was asked, rather than a rule.
     was_asked: bool = False
+    #: Whether our hook told the CLI to ask: then its question only repeats what was decided.
+    is_question_due: bool = False
+    #: How many commands had changed the working directory when it was judged.
+    moves: int = 0
+    #: An input that another hook of ours has put in its place.
+    changed: object = None
+    is_delivered: bool = False
+    #: Whether whoever was asked has allowed it.
+    was_approved: bool = False
+    #: Whether an earlier controller has answered it: by a rule, or because somebody was asked.
+    is_recalled: bool = False
 
     @property
-    def has_run(self) -> bool:
-        """Whether it has, now that there is a result."""
-        return isinstance(self.decision, Allow) or (self.decision is None and self.is_allowed)
+    def is_allowed(self) -> bool:
+        return isinstance(self.decision, Allow)
+
+    @property
+    def input(self) -> object:
+        """The input that may run."""
+        changed = self.decision.updated_input if isinstance(self.decision, Allow) else UNSET
+        return self.call.input if isinstance(changed, UnsetType) else changed
 
     def is_about(self, request: CanUseTool) -> bool:
         """Whether the decision is about this very request, and not about one with its id alone."""
-        changed = None if isinstance(self.decision, Deny | None) else self.decision.updated_input
-        same_input = request.input in (self.call.input, changed)
+        same_input = request.input in (self.call.input, self.input)
         return request.tool_name == self.call.tool and same_input
 
 
@@ -94,24 +120,27 @@ class Gate:
         self.policy = policy
         self._desk = desk
         self._plans = Plans(policy.ground)
+        self._directory = Directory()
         self._seen: dict[str, _Seen] = {}
-        #: Whether the wait is in the hook: until we know better, it is.
-        self._waits_in_hook = True
+        self._capabilities = Capabilities()
         self._has_ended = False
         #: It is told what was: nothing that waits now ends by that.
         self.is_in_past = False
         self._end_turn: Callable[[], None] = lambda: None
         self._confirm_mode: Callable[[str | None], None] = lambda _: None
+        self._halt: Callable[[str], None] = lambda _: None
 
     def meet(
         self,
         capabilities: Capabilities,
         end_turn: Callable[[], None],
         confirm_mode: Callable[[str | None], None],
+        halt: Callable[[str], None],
     ) -> None:
-        """The CLI is known now; so is how to interrupt it, and whom to tell of its mode."""
-        self._waits_in_hook = capabilities.does("hook ask is always asked") != "yes"
-        self._end_turn, self._confirm_mode = end_turn, confirm_mode
+        """The CLI is known now; so is how to interrupt it, how to stop it, and whom to tell of its
+        mode."""
+        self._capabilities = capabilities
+        self._end_turn, self._confirm_mode, self._halt = end_turn, confirm_mode, halt
 
     # --- taking over
 
@@ -131,7 +160,7 @@ class Gate:
         """What an earlier controller answered: what it decided about a call holds on."""
         match request:
             case HookCallback(callback_id=id_, input=PreToolUse() as event) if id_ == GATE_ID:
-                self._recall_hook(event, *hook_decision(line))
+                self._recall_hook(event, line)
             case CanUseTool(tool_use_id=str(tool_use_id)):
                 decision, call = question_decision(line), Call(request.tool_name, request.input)
                 seen = self._seen.get(tool_use_id) or self._remember(request, _Seen(call))
@@ -140,20 +169,23 @@ class Gate:
                 self._tell(self._desk.delivered, tool_use_id)
                 self._plans.chose(decision, request)
 
-    def _recall_hook(self, event: PreToolUse, decided: str, reason: str) -> None:
+    def _recall_hook(self, event: PreToolUse, line: bytes) -> None:
         if not event.tool_use_id or not isinstance(event.tool_input, dict):
             return
         call = Call(event.tool_name, event.tool_input, event.permission_mode, event.cwd)
         self._plans.saw(call)
-        seen = self._seen[event.tool_use_id] = _Seen(call, was_asked=True)
-        # Whoever allowed it, a rule or a person: if the CLI asks all the same, that is looked up.
-        seen.is_allowed = decided == "allow"
-        if decided == "deny":
-            seen.decision = Deny(reason)
-        if decided != "ask":
+        seen = self._seen[event.tool_use_id] = _Seen(call, was_asked=True, is_recalled=True)
+        seen.decision, seen.is_question_due = hook_decision(line)
+        if event.tool_name == PLAN and seen.decision == ALLOW:
+            seen.decision = (
+                None  # the mode and the plan's text come with the answer to its question
+            )
+        if seen.is_allowed:
+            self._directory.allowed(event.tool_use_id, call, event.agent_id)
+        if seen.decision:
             self._tell(self._desk.delivered, event.tool_use_id)
 
-    # --- the two doors
+    # --- before a call
 
     def hook(self, event: PreToolUse) -> HookReply:
         """The CLI is about to use a tool."""
@@ -166,41 +198,51 @@ class Gate:
         self._confirm_mode(event.permission_mode)
         call = Call(event.tool_name, request.input, event.permission_mode, event.cwd)
         self._plans.saw(call)
-        seen = self._remember(request, _Seen(call))
+        seen = self._remember(request, _Seen(call, moves=self._directory.moves))
         verdict = unless_asked(self.policy.judge(call), request, self._desk)
         match verdict:
             case Allowed():
-                seen.is_allowed = True
-                return _after(self._desk.judged(request, verdict), _output("allow"))
+                noted = self._desk.judged(request, verdict)
+                if noted is None:
+                    return self._hook_answer(request, seen, ALLOW)
+                return self._once_noted(request, seen, noted)
             case Denied():
-                seen.decision = self._denied(request, verdict)
-                return _as_output(seen.decision)
+                return self._hook_answer(request, seen, self._denied(request, verdict))
+        return self._ask_in_hook(request, seen, verdict)
+
+    def _ask_in_hook(self, request: CanUseTool, seen: _Seen, verdict: Asked) -> HookReply:
         seen.was_asked = True
-        if not self._waits_in_hook or event.tool_name in ALWAYS_ASKED:
-            return _output("ask", verdict.because)
-        given = self._desk.ask(request, replace(verdict, cwd=call.cwd))
+        request = self._plans.shown(request)
+        given = self._desk.ask(request, replace(verdict, cwd=seen.call.cwd))
         if inspect.isawaitable(given):
             return self._later_in_hook(request, seen, given)
-        return _as_output(self._decided(request, seen, given))
+        return self._hook_answer(request, seen, self._decided(request, seen, given))
 
     def question(self, request: CanUseTool) -> Reply:
-        """The CLI asks by itself, or because the hook told it to."""
+        """The CLI asks by itself: after our hook has allowed the call, or without having called it.
+
+        What was decided is answered at once: a hook in the user's settings may answer, too, and the
+        first answer counts.
+        """
         seen = self._seen.get(request.tool_use_id or "")
-        if seen is None or seen.call.tool != request.tool_name:
-            seen = self._remember(request, _Seen(Call(request.tool_name, request.input)))
-        call = Call(request.tool_name, request.input, seen.call.mode, seen.call.cwd)
-        verdict = unless_asked(self.policy.judge(call), request, self._desk)
-        if isinstance(verdict, Denied):
-            return self._denied(request, verdict)
-        if seen.decision is not None and seen.is_about(request):
+        if seen and seen.decision and seen.is_about(request) and self._holds(seen, request):
             return seen.decision
+        is_second = seen is not None and seen.is_allowed and seen.is_about(request)
+        if seen is None or seen.call.tool != request.tool_name:
+            call = Call(request.tool_name, request.input)
+            seen = self._remember(request, _Seen(call, moves=self._directory.moves))
+        call = replace(seen.call, tool=request.tool_name, input=request.input)
+        verdict = unless_asked(self.policy.judge(call), request, self._desk)
         match verdict:
-            case Allowed() if not seen.is_allowed or request.tool_name in ALWAYS_ASKED:
-                return _after(self._desk.judged(request, verdict), ALLOW)
+            case Denied():
+                return self._denied(request, verdict)
+            case Allowed() if not is_second:
+                return self._once_judged(request, seen, verdict)
             case Allowed():
                 # It knows something that the rules do not.
-                reason = request.decision_reason or "the CLI asks, although the policy allows it"
-                verdict = Asked(reason)
+                verdict = Asked(
+                    request.decision_reason or "the CLI asks, although the policy allows it"
+                )
         seen.was_asked = True
         request = self._plans.shown(request)
         given = self._desk.ask(request, replace(verdict, cwd=call.cwd))
@@ -208,45 +250,98 @@ class Gate:
             return self._later(request, seen, given)
         return self._decided(request, seen, given)
 
+    def _holds(self, seen: _Seen, request: CanUseTool) -> bool:
+        """Whether what was decided answers the CLI's own question, too. What a rule has allowed and
+        the CLI asks about all the same is for a person."""
+        if isinstance(seen.decision, Deny) or seen.is_question_due:
+            return True
+        is_known = seen.was_asked and not seen.is_recalled
+        return is_known or request.tool_name in ALWAYS_ASKED
+
+    def _once_judged(self, request: CanUseTool, seen: _Seen, verdict: Allowed) -> Reply:
+        noted = self._desk.judged(request, verdict)
+        seen.decision = ALLOW
+        self._directory.allowed(request.tool_use_id or "", seen.call, request.agent_id)
+        return ALLOW if noted is None else _after(noted, ALLOW)
+
     def changed(self, event: PreToolUse, answer: object) -> object:
-        """What another hook answers: an input that it changes is judged as well."""
+        """What another hook of the controller's answers: an input that it changes is judged, too.
+
+        Nobody can be asked about it here: the CLI may run it as soon as this hook has answered.
+        """
         specific = getattr(answer, "hook_specific_output", answer)
         given = getattr(specific, "updated_input", UNSET)
         if not isinstance(specific, PreToolUseOutput) or isinstance(given, UnsetType):
             return answer
-        verdict = self.policy.judge(
-            Call(event.tool_name, _readable(given), event.permission_mode, event.cwd)
-        )
+        call = Call(event.tool_name, _readable(given), event.permission_mode, event.cwd)
+        verdict = self.policy.judge(call)
         if isinstance(verdict, Allowed):
+            if seen := self._seen.get(event.tool_use_id or ""):
+                seen.changed = given
             return answer
-        # Old CLIs might run it instead of asking.
-        asks = isinstance(verdict, Asked) and not self._waits_in_hook
-        reason = f"Bridle: a hook has changed the input: {verdict.because}"
-        output = _output("ask" if asks else "deny", reason)
-        if asks and isinstance(output.hook_specific_output, PreToolUseOutput):
-            output.hook_specific_output.updated_input = given
-        return output
+        return _output("deny", f"Bridle: a hook has changed the input: {verdict.because}")
 
     # --- waiting
+
+    async def _once_noted(
+        self, request: CanUseTool, seen: _Seen, noted: Awaitable[None]
+    ) -> HookOutput:
+        await noted
+        return self._hook_answer(request, seen, ALLOW)
 
     async def _later_in_hook(
         self, request: CanUseTool, seen: _Seen, given: Awaitable[Decision]
     ) -> HookOutput:
-        return _as_output(self._decided(request, seen, await given))
+        return self._hook_answer(request, seen, self._decided(request, seen, await given))
 
     async def _later(
         self, request: CanUseTool, seen: _Seen, given: Awaitable[Decision]
     ) -> Decision:
         return self._decided(request, seen, await given)
 
+    # --- answering
+
     def _decided(self, request: CanUseTool, seen: _Seen, decision: Decision) -> Decision:
         if not isinstance(decision, Allow | Deny):
             raise TypeError(f"it answered {decision!r}, which is neither Allow(…) nor Deny(…)")
-        decision = self._plans.delivered_by(decision, request, is_read=not self._waits_in_hook)
+        seen.was_approved = isinstance(decision, Allow)
+        is_read = self._capabilities.does("edited plans come with the answer") == "yes"
+        decision = self._plans.delivered_by(decision, request, is_read=is_read)
         decision = self._still_allowed(decision, request, seen)
-        seen.call = Call(request.tool_name, request.input, seen.call.mode, seen.call.cwd)
+        seen.call = replace(seen.call, tool=request.tool_name, input=request.input)
         seen.decision = self._applied(decision) if isinstance(decision, Allow) else decision
         return seen.decision
+
+    def _hook_answer(self, request: CanUseTool, seen: _Seen, decision: Decision) -> HookOutput:
+        """A decision as our hook gives it. It can't change permissions: the gate has done that."""
+        has_moved = depends(seen.call) and self._directory.may_have_changed(seen.moves)
+        if isinstance(decision, Allow) and has_moved:
+            decision = Deny(MOVED)
+        seen.decision = decision
+        if isinstance(decision, Deny):
+            return _output("deny", decision.message)
+        self._directory.allowed(request.tool_use_id or "", seen.call, request.agent_id)
+        return self._allowing_output(seen, decision)
+
+    def _allowing_output(self, seen: _Seen, decision: Allow) -> HookOutput:
+        is_changed = not isinstance(decision.updated_input, UnsetType)
+        has_updates = not isinstance(decision.updated_permissions, UnsetType)
+        if seen.call.tool == PLAN and (is_changed or has_updates):
+            # Without the input it asks, and takes an edited plan and the mode from that answer.
+            seen.is_question_due = True
+            return _output("allow")
+        is_plain = seen.call.mode != "plan" or seen.call.tool in ALWAYS_ASKED
+        if is_plain or self._capabilities.does("plan mode doubts a hook's allow") == "no":
+            output = _output("allow")
+        else:
+            # An `allow` would go to a classifier.
+            seen.is_question_due = True
+            output = _output("ask")
+        specific = output.hook_specific_output
+        assert isinstance(specific, PreToolUseOutput)
+        # Always: a hook in the user's settings that ends before ours could else change it.
+        specific.updated_input = dict(seen.call.input) if not is_changed else decision.updated_input
+        return output
 
     def _applied(self, decision: Allow) -> Allow:
         """What is to change from now on changes here. The CLI is told only of modes and folders of
@@ -296,34 +391,53 @@ class Gate:
         """An answer has been written to the CLI."""
         match request, answer:
             case HookCallback(callback_id=id_), HookOutput() if id_ == GATE_ID:
-                specific = answer.hook_specific_output
-                if not isinstance(specific, PreToolUseOutput):
-                    return
                 tool_use_id = request.tool_use_id or getattr(request.input, "tool_use_id", None)
-                is_final = specific.permission_decision != "ask"
             case CanUseTool(tool_use_id=tool_use_id), _:
-                is_final = True
+                pass
             case _:
                 return
         seen = self._seen.get(tool_use_id or "")
-        if seen and seen.was_asked and is_final:
-            self._tell(self._desk.delivered, tool_use_id or "")
-            self._went_out(request, seen)
+        if seen and seen.was_asked and seen.decision:
+            if not seen.is_delivered:
+                seen.is_delivered = True
+                self._tell(self._desk.delivered, tool_use_id or "")
+                if seen.was_approved and isinstance(seen.decision, Deny):
+                    self._tell(self._desk.overruled, tool_use_id or "", seen.decision.message)
+            self._went_out(request, seen.decision)
 
-    def _went_out(self, request: InboundRequest, seen: _Seen) -> None:
-        decision = seen.decision
-        if decision is None:
-            return
+    def _went_out(self, request: InboundRequest, decision: Decision) -> None:
         if isinstance(request, CanUseTool):
             self._plans.chose(decision, request)
         elif isinstance(decision, Deny) and decision.interrupt is True:
-            # A hook's answer can't end the turn on the CLIs where the wait is in the hook.
+            # A hook's answer can't end the turn.
             self._end_turn()
 
     def told_mode(self, mode: str) -> None:
         """The CLI has said in which mode it is."""
         if (found := self._plans.told(mode)) and not self.is_in_past:
             self._tell(self._desk.went_on, *found, mode)
+
+    def ran(self, event: PostToolUse | PostToolUseFailure) -> HookOutput:
+        """The CLI shows with which input a tool has run."""
+        seen = self._seen.get(event.tool_use_id or "")
+        if seen is None or not (seen.is_allowed or seen.call.tool in ALWAYS_ASKED):
+            self._stop_unjudged(event.tool_name, seen)
+        elif seen.call.tool not in ALWAYS_ASKED and not self._is_judged(seen, event):
+            self._breach(
+                f"{event.tool_name} ran with another input than the one that was allowed: "
+                f"{_short(event.tool_input)} instead of {_short(seen.input)}; a hook in Claude "
+                "Code's settings may have changed it"
+            )
+        return HookOutput()
+
+    def _is_judged(self, seen: _Seen, event: PostToolUse | PostToolUseFailure) -> bool:
+        used = event.tool_input
+        if not isinstance(used, dict):
+            return False
+        given = (seen.input, seen.call.input, seen.changed)
+        if any(isinstance(one, dict) and not differs(one, used) for one in given):
+            return True
+        return isinstance(self.policy.judge(replace(seen.call, input=used)), Allowed)
 
     def saw(self, message: User) -> None:
         """A tool's result: what was allowed has run."""
@@ -333,13 +447,34 @@ class Gate:
         for block in content:
             if isinstance(block, ToolResultBlock):
                 seen = self._seen.pop(block.tool_use_id, None)
-                if seen and seen.was_asked and seen.has_run:
+                self._directory.finished(block.tool_use_id)
+                self._check_result(seen, block)
+                if seen and seen.was_asked and seen.is_allowed:
                     self._tell(self._desk.ran, block.tool_use_id, bool(block.is_error))
+
+    def _check_result(self, seen: _Seen | None, block: ToolResultBlock) -> None:
+        """A call that was refused, or that never came here, gives an error and nothing else."""
+        is_harmless = block.is_error or (seen is not None and seen.call.tool in ALWAYS_ASKED)
+        if not is_harmless and not (seen and seen.is_allowed):
+            self._stop_unjudged(seen.call.tool if seen else "a tool", seen)
+
+    def _stop_unjudged(self, tool: str, seen: _Seen | None) -> None:
+        if seen is None:
+            why = "Claude Code did not ask about it"
+        else:
+            why = "it was denied" if seen.decision else "nobody had decided about it yet"
+        self._breach(f"{tool} ran although {why}")
+
+    def _breach(self, words: str) -> None:
+        if not self.is_in_past:
+            _log.error("the agent is stopped: %s", words)
+            self._halt(words)
 
     def interrupted(self) -> None:
         self._tell(self._desk.interrupted)
 
     def turn_ended(self) -> None:
+        self._directory.turn_ended()
         if not self.is_in_past:
             self._tell(self._desk.turn_ended)
 
@@ -377,22 +512,12 @@ def _output(decision: Any, reason: str = "") -> HookOutput:
     )
 
 
-def _as_output(decision: Decision) -> HookOutput:
-    """A decision as a hook gives it. A hook can't change permissions: the gate has done that."""
-    if isinstance(decision, Deny):
-        return _output("deny", decision.message)
-    output = _output("allow")
-    specific = output.hook_specific_output
-    assert isinstance(specific, PreToolUseOutput)
-    specific.updated_input = decision.updated_input
-    return output
-
-
-def _after(noted: Awaitable[None] | None, then: _T) -> _T | Awaitable[_T]:
+async def _after(noted: Awaitable[None], then: _T) -> _T:
     """The answer, when what it rests on is written down."""
-    return then if noted is None else _once_noted(noted, then)
-
-
-async def _once_noted(noted: Awaitable[None], then: _T) -> _T:
     await noted
     return then
+
+
+def _short(given: object) -> str:
+    text = repr(given)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

@@ -29,6 +29,8 @@ from ..protocol.hooks import (
     HookInput,
     HookMatcher,
     KnownHookInput,
+    PostToolUse,
+    PostToolUseFailure,
     PreToolUse,
 )
 from ..protocol.unknown import Unknown
@@ -40,6 +42,9 @@ OnFailure: TypeAlias = Literal["continue", "block"]
 #: The id under which the CLI calls the gate. Frozen: an agent that an older Bridle has started
 #: calls it by this name.
 GATE_ID = "bridle-gate"
+#: The same for what shows which input a tool has run with.
+RAN_ID, FAILED_ID = "bridle-gate-ran", "bridle-gate-failed"
+GATE_IDS = frozenset((GATE_ID, RAN_ID, FAILED_ID))
 
 #: How long a CLI waits for a hook that was registered without a timeout, and how much earlier we
 #: give up.
@@ -100,16 +105,23 @@ class Hooks:
     def behind(
         self,
         gate: Callable[[PreToolUse], Any],
+        ran: Callable[[Any], Any],
         changed: Callable[[PreToolUse, object], object],
     ) -> Hooks:
-        """These hooks, and before them one that sees every tool call and may take its time.
+        """These hooks, and before them those of a gate: `gate` sees every tool call and may take
+        its time, `ran` sees what has run.
 
         What one of these answers to a tool call passes through `changed`.
         """
         both = Hooks()
         seconds = float(MAX_TIMEOUT_SECONDS)
-        first = _Registered("PreToolUse", PreToolUse, gate, UNSET, seconds, "block")
-        both._registered = {GATE_ID: first}
+        both._registered = {
+            GATE_ID: _Registered("PreToolUse", PreToolUse, gate, UNSET, seconds, "block"),
+            RAN_ID: _Registered("PostToolUse", PostToolUse, ran, UNSET, UNSET, UNSET),
+            FAILED_ID: _Registered(
+                "PostToolUseFailure", PostToolUseFailure, ran, UNSET, UNSET, UNSET
+            ),
+        }
         for id_, hook in self._registered.items():
             if hook.event == PRE_TOOL_USE:
                 hook = replace(hook, call=_seen_by(changed, hook.call))  # noqa: PLW2901
@@ -122,7 +134,9 @@ class Hooks:
         blocks = capabilities.does("hooks may block on failure") == "yes"
         for id_, hook in self._registered.items():
             on_failure = hook.on_failure if blocks else UNSET
-            matcher = HookMatcher([id_], hook.matcher, hook.timeout, on_failure)
+            # Without a timeout 2.0.75 waits for 60 s only, and then runs the tool.
+            timeout = DEFAULT_SECONDS if isinstance(hook.timeout, UnsetType) else hook.timeout
+            matcher = HookMatcher([id_], hook.matcher, timeout, on_failure)
             found.setdefault(hook.event, []).append(matcher)
         return found or None
 

@@ -40,7 +40,7 @@ def handlers_of(
     dialog: DialogHandler | None,
     gate: Gate | None,
 ) -> Handlers:
-    seen = hooks.behind(gate.hook, gate.changed) if gate else hooks
+    seen = hooks.behind(gate.hook, gate.ran, gate.changed) if gate else hooks
     elicit = elicit or _elicitor(approver)
     return Handlers(_asked(approver, gate), seen, servers, elicit, dialog, gate)
 

@@ -6,7 +6,9 @@ import msgspec
 from msgspec import Struct, UnsetType
 
 from ..protocol.hook_outputs import HookOutput, PreToolUseOutput
-from ..protocol.permissions import Decision, Deny
+from ..protocol.permissions import Allow, Decision, Deny
+
+UNCLEAR = "it was refused"
 
 
 class _HookAnswer(Struct):
@@ -33,17 +35,27 @@ class _DenyLine(Struct):
     response: _DenyAnswer
 
 
-def hook_decision(line: bytes) -> tuple[str, str]:
-    """What a hook of ours decided about a call, and why. What is unclear was a no."""
+def hook_decision(line: bytes) -> tuple[Decision | None, bool]:
+    """What the gate's hook answered about a call, and whether the CLI was told to ask as well.
+
+    None where the wait was to be in that question: earlier versions of Bridle did so. What is
+    unclear was a no.
+    """
     try:
         answer = msgspec.json.decode(line, type=_HookLine).response.response
     except msgspec.DecodeError:
-        return "deny", ""
+        return Deny(UNCLEAR), False
     given = answer.hook_specific_output
-    if not isinstance(given, PreToolUseOutput) or isinstance(given.permission_decision, UnsetType):
-        return "deny", ""
+    if not isinstance(given, PreToolUseOutput):
+        return Deny(UNCLEAR), False
+    has_input = not isinstance(given.updated_input, UnsetType)
+    match given.permission_decision:
+        case "allow":
+            return Allow(given.updated_input), False
+        case "ask":
+            return (Allow(given.updated_input) if has_input else None), True
     reason = given.permission_decision_reason
-    return given.permission_decision, "" if isinstance(reason, UnsetType) else reason
+    return Deny(UNCLEAR if isinstance(reason, UnsetType) else reason), False
 
 
 def question_decision(line: bytes) -> Decision:
@@ -51,7 +63,7 @@ def question_decision(line: bytes) -> Decision:
     try:
         return msgspec.json.decode(line, type=_DecisionLine).response.response
     except msgspec.DecodeError:
-        return Deny("it was refused")
+        return Deny(UNCLEAR)
 
 
 def is_no(line: bytes) -> bool:
@@ -59,7 +71,7 @@ def is_no(line: bytes) -> bool:
     try:
         msgspec.json.decode(line, type=_DenyLine)
     except msgspec.DecodeError:
-        return hook_decision(line)[0] == "deny" and _is_hook_answer(line)
+        return isinstance(hook_decision(line)[0], Deny) and _is_hook_answer(line)
     return True
 
 

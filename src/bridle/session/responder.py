@@ -37,7 +37,7 @@ from ..protocol.permissions import Allow, Deny
 from .commit import Begin
 from .desk import NO_APPROVER, Approver
 from .gate import Gate
-from .hooks import GATE_ID, Hooks, hook_output
+from .hooks import GATE_IDS, Hooks, hook_output
 from .outgoing import Outgoing, Send, what_it_says
 from .recall import is_no
 from .tools import ToolServers
@@ -174,7 +174,7 @@ class Responder:
         """What the gate does for a call it does once, however often it is asked."""
         match request:
             case HookCallback(callback_id=callback_id):
-                return callback_id != GATE_ID
+                return callback_id not in GATE_IDS
             case McpMessage(server_name=server, message=message):
                 return not self._handlers.tools.is_repeatable(server, message)
         return isinstance(request, UserDialogRequest)

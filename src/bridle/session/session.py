@@ -33,6 +33,7 @@ from ..protocol.requests import EndSession, Initialize, Interrupt, OutboundReque
 from .book import TurnBook
 from .commit import NOTHING_BETWEEN, Batch, Seams
 from .folder import Survey
+from .gate import Gate
 from .gated import GatedControls
 from .options import SessionOptions
 from .outgoing import Outgoing, nowhere
@@ -41,6 +42,9 @@ from .responder import Handlers, Responder
 from .router import Router
 from .turns import Tap, Turn, turns_in
 from .waiters import Waiters
+
+#: For an agent that did what nobody has allowed.
+AT_ONCE = StopLimits(graceful=0.0, signal=0.5, total=5.0)
 
 _A = TypeVar("_A", bound=Answered)
 _log = logging.getLogger("bridle.session")
@@ -78,6 +82,10 @@ class Session(GatedControls):
         self._end: SessionEnded | None = None
         self._router = Router(self._book, self._responder, self._waiters, self._has_ended)
         self._stopping: asyncio.Task[Stopped] | None = None
+        self._halt_with = seams.halt or self._stop_at_once
+        #: Why nobody can talk to it any more.
+        self._why_stopped = "the session was stopped"
+        self._was_halted = False
 
     # --- what is known
 
@@ -196,12 +204,15 @@ class Session(GatedControls):
     def _meet(self) -> None:
         self._connection.capabilities = self.capabilities.learn(self._transport.version)
         if self._gate:
-            self._gate.meet(self.capabilities, self._end_turn, self._book.confirm_mode)
+            self._meet_gate(self._gate)
         self._options.initialize.hooks = self._handlers.hooks.matchers(self.capabilities)
+
+    def _meet_gate(self, gate: Gate) -> None:
+        gate.meet(self.capabilities, self._end_turn, self._book.confirm_mode, self._halt_with)
 
     def _has_met(self) -> None:
         if self._gate:  # the CLI may have told its version only now
-            self._gate.meet(self.capabilities, self._end_turn, self._book.confirm_mode)
+            self._meet_gate(self._gate)
         self._is_ready = True
         unsent, self._unsent = self._unsent, []
         for outgoing in unsent:
@@ -290,7 +301,7 @@ class Session(GatedControls):
         asked = False
         if self._gate:
             # Before anything else: what is decided from now on would reach nobody.
-            self._gate.ended("the session was stopped")
+            self._gate.ended(self._why_stopped)
         if not self._connection.is_ended and self._transport.exit is None:
             if self.is_busy:
                 self._tell(Interrupt())
@@ -300,12 +311,18 @@ class Session(GatedControls):
         try:
             return await self._transport.stop(limits, asked=asked)
         finally:
-            closed = SessionClosed("the session was stopped")
+            closed = SessionClosed(self._why_stopped)
             self._waiters.fail_all(closed)
             self._book.close(closed)
             await self._responder.close()
             if self._options.log:
                 self._options.log.close()
+
+    def _stop_at_once(self, words: str) -> None:
+        if self._stopping is None:
+            self._was_halted = True
+            self._why_stopped = f"Bridle stopped the session: {words}"
+            self._stopping = asyncio.ensure_future(self._stop(AT_ONCE))
 
     async def leave(self) -> None:
         """We go, and the CLI stays: nothing is answered, cancelled or told any more by us."""
@@ -327,10 +344,12 @@ class Session(GatedControls):
         self._send(Outgoing(line, "request", request_id, subtype_of(request)))
 
     def _check_open(self) -> None:
+        if self._was_halted:
+            raise SessionClosed(self._why_stopped)
         if self._end:
             raise self._end.with_traceback(None)
         if self._stopping:
-            raise SessionClosed("the session was stopped")
+            raise SessionClosed(self._why_stopped)
         if self._connection.is_ended:
             raise self._how_it_ended()
 
@@ -382,7 +401,7 @@ class Session(GatedControls):
             self._gate.ended(str(self._end))
         self._responder.cancel_all()
         self._waiters.fail_all(self._end)
-        self._book.close(SessionClosed("the session was stopped") if self._stopping else self._end)
+        self._book.close(SessionClosed(self._why_stopped) if self._stopping else self._end)
 
     def _how_it_ended(self) -> SessionEnded:
         status = self._transport.exit

@@ -17,7 +17,7 @@ from ..process.detached import DetachedProcess
 from ..process.transport import Exit, Receiver, StopLimits, Stopped
 from ..session.commit import Batch, Seams, Then
 from ..session.past import Past, SavedSession
-from ..session.session import Session
+from ..session.session import AT_ONCE, Session
 from ..views import stream
 from ..views.stream import LaunchEnd, LaunchEnded
 from .intake import Intake
@@ -35,8 +35,6 @@ RETRY_SECONDS = 0.5
 MOST_BACKLOG = 8 * 1024 * 1024
 #: So many characters are kept of what it said last: all of them may have to be escaped.
 MOST_WORDS = 16_000
-#: For an agent of which nobody knows what it does.
-AT_ONCE = StopLimits(graceful=0.0, signal=0.5, total=5.0)
 
 _log = logging.getLogger(__name__)
 
@@ -65,8 +63,8 @@ class Agent:
         self._over = over
         self._words = ""
         self._is_stopping = False
-        #: Somebody else has written to its input.
-        self.is_hijacked = False
+        #: It is ended at once: nobody knows what it does.
+        self.is_halted = False
         self._has_met = False
         #: What it says is heard from now on.
         self.followed = asyncio.Event()
@@ -77,7 +75,8 @@ class Agent:
         )
         process.inbox_changed = self.outbox.check
         self._intake = Intake(pen, means.journal.log, self.id, self.launch, self.outbox)
-        seams, ear = Seams(self._commit, self.outbox.send, self._begin), _Ear(self, offsets)
+        seams = Seams(self._commit, self.outbox.send, self._begin, self.halt)
+        ear = _Ear(self, offsets)
         self.session = Session(ear, made.handlers, made.options, seams, saved)
         self._intake.stored = offsets[0] if offsets else 0
         self._intake.consumed = lambda: self.session.consumed
@@ -167,8 +166,12 @@ class Agent:
         self._pen.write([note(stream.STDERR, body) for body in bodies])
 
     def is_foreign(self, words: str) -> None:
-        """Somebody else has written to its input: it is ended, for nobody knows what it does."""
-        self._hijack(words)
+        """Somebody else has written to its input."""
+        self.halt(f"its input is not only ours: {words}")
+
+    def halt(self, words: str) -> None:
+        """End it at once, because nobody knows what it does."""
+        self._halted(words)
         with contextlib.suppress(OSError):  # then its end begins with it
             self.process.kill()
         if self._ending is None:
@@ -177,13 +180,13 @@ class Agent:
     async def was_foreign(self, words: str) -> None:
         """The same, before it is followed: it is ended, and can be read then."""
         self.process.watch()
-        self._hijack(words)
+        self._halted(f"its input is not only ours: {words}")
         await self._stopped(AT_ONCE)
 
-    def _hijack(self, words: str) -> None:
-        self._words, self.is_hijacked = words, True
+    def _halted(self, words: str) -> None:
+        self._words, self.is_halted = words, True
         self.outbox.close()
-        _log.error("session %s is stopped: its input is not only ours: %s", self.id, words)
+        _log.error("session %s is stopped: %s", self.id, words)
 
     # --- the end
 
@@ -197,7 +200,7 @@ class Agent:
         self._ending.add_done_callback(self._is_over)
 
     async def _end(self, how: LaunchEnd) -> None:
-        limits = AT_ONCE if self.is_hijacked else self._means.stop
+        limits = AT_ONCE if self.is_halted else self._means.stop
         self.resync.close()
         # Its tools may have outlived it; and with a foreign line it may be at work still.
         stopped = await self._stopped(limits)
@@ -216,7 +219,7 @@ class Agent:
 
     async def _stopped(self, limits: StopLimits) -> Stopped:
         # To close its input would have it read what somebody else wrote there.
-        return await stopped_at_last(self.process, limits, first_kill=self.is_hijacked)
+        return await stopped_at_last(self.process, limits, first_kill=self.is_halted)
 
     def _is_over(self, ending: asyncio.Task[None]) -> None:
         if not ending.cancelled() and (error := ending.exception()):
@@ -226,7 +229,7 @@ class Agent:
 
     def _how(self, how: LaunchEnd, stopped: Stopped, *, had_result: bool) -> LaunchEnded:
         status = stopped.exit or self.process.exit or Exit()
-        if self.is_hijacked:
+        if self.is_halted:
             how = "killed"
         elif self._is_stopping:
             how = "stopped"

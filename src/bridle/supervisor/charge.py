@@ -227,7 +227,7 @@ class Charge:
         except Exception as error:  # noqa: BLE001 - one that is not followed is of no use
             await self._no_handshake(taken.agent, error)
             return
-        self._is_ready = not taken.agent.is_hijacked and not is_to_stop
+        self._is_ready = not taken.agent.is_halted and not is_to_stop
 
     async def _taken(self, launch: Launch) -> TakenUp | None:
         """What fails for a passing reason is tried again before it is given up."""
