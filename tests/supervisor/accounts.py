@@ -233,12 +233,15 @@ def check_approvals(account: Account) -> None:
 
 
 def _was_told(account: Account, call: str) -> str:
+    """The same in the hook and to the question, where there were both."""
     answers = account.answers
-    [answer] = answers.get(f"ask-{call}") or answers[f"hook-{call}"]
-    told = answer["response"]
-    if "hookSpecificOutput" in told:
-        return str(told["hookSpecificOutput"]["permissionDecision"])
-    return str(told["behavior"])
+    found = set()
+    for [answer] in filter(None, (answers.get(f"ask-{call}"), answers.get(f"hook-{call}"))):
+        told = answer["response"]
+        specific = told.get("hookSpecificOutput")
+        found.add(str(specific["permissionDecision"] if specific else told["behavior"]))
+    [decision] = found
+    return decision
 
 
 def check_calls(account: Account, effects: Counter[str]) -> None:

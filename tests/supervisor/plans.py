@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from bridle.session.hooks import RAN_ID
 from bridle.testing import FakeCli
 
 OLD, NEW = "2.0.75", "2.1.325"
@@ -78,7 +79,8 @@ def turn_of(name: str, turn: int, version: str = NEW) -> list[Step]:
         {"repeat": 3, "steps": [{"say": "at work"}, {"pause": 0.01}]},
         {"partial": "bit by bit", "chunk": 3},
         *judged(key),
-        *(asked_in_hooks(key) if version == OLD else asked(key)),
+        *asked(key),
+        *(asked_again(key) if version == NEW else ()),
         *withdrawn(key, version),
         done(key),
         called(key, name, turn),
@@ -121,26 +123,35 @@ def asked(key: str) -> list[Step]:
     """Two approvals at a time: somebody says yes to one, and no to the other."""
     yes, no = {"command": f"touch {key}"}, {"command": f"rm {key}"}
     return [
-        hooked(f"{key}-yes", "Bash", yes),
-        hooked(f"{key}-no", "Bash", no),
-        question(f"{key}-yes", "Bash", yes, wait=False),
-        question(f"{key}-no", "Bash", no, wait=False),
-        {"say": "at work, and waiting"},
-        {"await": f"ask-{key}-yes"},
-        {"await": f"ask-{key}-no"},
-    ]
-
-
-def asked_in_hooks(key: str) -> list[Step]:
-    return [
-        hooked(f"{key}-yes", "Bash", {"command": f"touch {key}"}, wait=False),
-        hooked(f"{key}-no", "Bash", {"command": f"rm {key}"}, wait=False),
+        hooked(f"{key}-yes", "Bash", yes, wait=False),
+        hooked(f"{key}-no", "Bash", no, wait=False),
         {"say": "at work, and waiting"},
         {"await": f"hook-{key}-yes"},
+        used(f"{key}-yes", yes),
         ran(f"{key}-yes"),
         {"await": f"hook-{key}-no"},
         ran(f"{key}-no", is_error=True),
     ]
+
+
+def asked_again(key: str) -> list[Step]:
+    """The CLI itself asks about what was allowed, and about what no hook has seen."""
+    yes = {"command": f"touch {key}"}
+    return [
+        hooked(f"{key}-twice-yes", "Bash", yes),
+        question(f"{key}-twice-yes", "Bash", yes),
+        question(f"{key}-only-yes", "Bash", yes, wait=False),
+        question(f"{key}-only-no", "Bash", {"command": f"rm {key}"}, wait=False),
+        {"await": f"ask-{key}-only-yes"},
+        {"await": f"ask-{key}-only-no"},
+    ]
+
+
+def used(id_: str, input_: Step) -> Step:
+    """What a tool has run with."""
+    told = {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": input_}
+    told |= {"tool_response": "", "tool_use_id": id_, "callback_id": RAN_ID}
+    return {"hook": told, "id": f"used-{id_}"}
 
 
 def withdrawn(key: str, version: str = NEW) -> list[Step]:
@@ -159,7 +170,7 @@ def done(key: str) -> Step:
     """A hook of the user's."""
     told = {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {}}
     return {
-        "hook": {**told, "tool_response": "", "tool_use_id": f"{key}-yes"},
+        "hook": {**told, "callback_id": "bridle-PostToolUse-1", "tool_use_id": f"{key}-yes"},
         "id": f"done-{key}",
     }
 

@@ -48,6 +48,7 @@ from .recall import hook_decision, question_decision
 
 #: More calls than this are not under way in one agent.
 MAX_CALLS = 10_000
+MAX_FINISHED = 32
 
 #: These two are asked about by some CLIs even after the hook has allowed them.
 ALWAYS_ASKED = (PLAN, QUESTION)
@@ -122,6 +123,8 @@ class Gate:
         self._plans = Plans(policy.ground)
         self._directory = Directory()
         self._seen: dict[str, _Seen] = {}
+        #: The last ones that have a result.
+        self._finished: dict[str, _Seen] = {}
         self._capabilities = Capabilities()
         self._has_ended = False
         #: It is told what was: nothing that waits now ends by that.
@@ -419,7 +422,9 @@ class Gate:
 
     def ran(self, event: PostToolUse | PostToolUseFailure) -> HookOutput:
         """The CLI shows with which input a tool has run."""
-        seen = self._seen.get(event.tool_use_id or "")
+        seen = self._seen.get(event.tool_use_id or "") or self._finished.get(
+            event.tool_use_id or ""
+        )
         if seen is None or not (seen.is_allowed or seen.call.tool in ALWAYS_ASKED):
             self._stop_unjudged(event.tool_name, seen)
         elif seen.call.tool not in ALWAYS_ASKED and not self._is_judged(seen, event):
@@ -449,8 +454,16 @@ class Gate:
                 seen = self._seen.pop(block.tool_use_id, None)
                 self._directory.finished(block.tool_use_id)
                 self._check_result(seen, block)
+                if seen:
+                    self._finish(block.tool_use_id, seen)
                 if seen and seen.was_asked and seen.is_allowed:
                     self._tell(self._desk.ran, block.tool_use_id, bool(block.is_error))
+
+    def _finish(self, tool_use_id: str, seen: _Seen) -> None:
+        """What it ran with may be shown after its result."""
+        self._finished[tool_use_id] = seen
+        if len(self._finished) > MAX_FINISHED:
+            del self._finished[next(iter(self._finished))]
 
     def _check_result(self, seen: _Seen | None, block: ToolResultBlock) -> None:
         """A call that was refused, or that never came here, gives an error and nothing else."""
