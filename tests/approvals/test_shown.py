@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from msgspec.structs import replace
 
 from bridle.approvals import Approval
 from bridle.approvals.model import (
@@ -110,3 +111,9 @@ def test_of_what_has_ended_a_person_sees_who_decided_and_what_was_remembered() -
     gone = replace(put(), status="cancelled", ending=Cancelled("process ended", 2.0))
     assert status_of(gone) == "cancelled: process ended"
     assert status_of(put()) == "pending"
+
+
+def test_a_person_sees_a_working_directory_that_is_not_the_folder() -> None:
+    at_home = replace(put(), folder="/work", cwd="/work")
+    assert "working directory" not in show(at_home)
+    assert "- working directory: /work/v\n" in show(replace(at_home, cwd="/work/v"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from bridle.approvals import (
@@ -150,6 +151,19 @@ async def test_the_digest_is_of_what_is_asked_and_not_of_the_order_of_its_parts(
     assert same == await digest(b=2, a=1)
     assert len({same, await digest(a=1), await digest("Write", a=1, b=2)}) == 3
     assert same != await digest(kind="plan", a=1, b=2)
+
+
+async def test_the_digest_covers_a_working_directory_that_is_not_the_folder(
+    approvals: Approvals,
+) -> None:
+    async def digest(cwd: str) -> str:
+        where = {"folder": "/work", "cwd": cwd}
+        asked = msgspec.structs.replace(request("Bash", input={"command": "git status"}), **where)
+        return (await approvals.open(asked)).digest
+
+    at_home = await digest("/work")
+    assert at_home == await digest("/work")
+    assert len({at_home, await digest("/work/v"), await digest("/elsewhere")}) == 3
 
 
 async def test_a_wrong_rule_is_refused_before_the_decision_is_stored(

@@ -13,6 +13,7 @@ from .model import (
     AcceptElicitation,
     AnswerQuestion,
     Approval,
+    ApprovalRequest,
     Approve,
     ApprovePlan,
     Cancelled,
@@ -35,10 +36,16 @@ KEPT_DEPTH = 6
 SLACK = 100
 
 
-def digest_of(kind: Kind, tool: str, given: dict[str, Any]) -> str:
-    """Of what whoever decides must have seen."""
-    seen = msgspec.json.encode([kind, tool, given], order="deterministic")
-    return sha256(seen).hexdigest()
+def digest_of(kind: Kind, tool: str, given: dict[str, Any], directory: str = "") -> str:
+    """Of what whoever decides must have seen. `directory` is the working directory where that is
+    not the session's folder."""
+    facts = [kind, tool, given, *([directory] if directory else [])]
+    return sha256(msgspec.json.encode(facts, order="deterministic")).hexdigest()
+
+
+def directory_of(request: ApprovalRequest) -> str:
+    """The working directory of a call, if it is not the session's folder: then it must be seen."""
+    return "" if request.cwd == request.folder else request.cwd
 
 
 def fold(approval: Approval | None, seq: int, body: Body) -> Approval | None:

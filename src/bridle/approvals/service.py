@@ -23,7 +23,7 @@ from ..policy.force import InForce
 from .clock import Clock, SystemClock
 from .errors import AlreadyDecided, ApprovalError, ApprovalsClosed, UnknownApproval
 from .events import Delivered, OutcomeSeen
-from .fold import digest_of
+from .fold import digest_of, directory_of
 from .model import (
     Approval,
     ApprovalRequest,
@@ -182,7 +182,8 @@ class Approvals:
         self, request: ApprovalRequest, expires_in: float | None
     ) -> Pending | Approval:
         """The one that is there, or else a new one, on its way to the log."""
-        digest, number = digest_of(request.kind, request.tool, request.input), 1
+        digest = digest_of(request.kind, request.tool, request.input, directory_of(request))
+        number = 1
         # Before it is looked for: nothing may come between that and the asking.
         request = replace(request, steps=await self.address(request))
         while True:

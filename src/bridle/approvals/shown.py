@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from .fold import directory_of
 from .model import Agent, Approval, Cancelled, Decided, Once, Person, Step
 
 MAX_LINES = 60
@@ -77,6 +78,8 @@ def show(
         lines.append(paint(f"! Only a person may decide this: {on_a_line(approval.guard)}", "red"))
     if approval.reason:
         lines.append(paint(on_a_line(approval.reason), "dim"))
+    if directory := directory_of(approval):
+        lines.append(paint(f"- working directory: {on_a_line(directory)}", "yellow"))
     lines += steps_of(approval, paint, names)
     lines += [paint(f"- {on_a_line(note)}", "yellow") for note in approval.notes]
     if approval.blocked_path:
