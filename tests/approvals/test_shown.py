@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from msgspec.structs import replace
 
 from bridle.approvals import Approval
 from bridle.approvals.model import (
