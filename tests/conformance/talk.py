@@ -44,6 +44,11 @@ class Heard(Struct):
         blocks = (block for message in self.of(Assistant) for block in message.message.content)
         return [block.text for block in blocks if isinstance(block, TextBlock)]
 
+    def outputs(self) -> list[str]:
+        """The texts of all tool results."""
+        found = (tool_output(block) for one in self.of(User) for block in tool_results(one))
+        return [getattr(output, "text", repr(output)) for output in found]
+
     def last_output(self) -> tuple[str, bool]:
         """The text of the newest tool result, and whether it is an error."""
         return last_output(self.of(User))

@@ -10,6 +10,7 @@ never answered with an error.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
@@ -420,20 +421,29 @@ class Gate:
         if (found := self._plans.told(mode)) and not self.is_in_past:
             self._tell(self._desk.went_on, *found, mode)
 
-    def ran(self, event: PostToolUse | PostToolUseFailure) -> HookOutput:
-        """The CLI shows with which input a tool has run."""
-        seen = self._seen.get(event.tool_use_id or "") or self._finished.get(
-            event.tool_use_id or ""
+    def ran(self, event: PostToolUse | PostToolUseFailure) -> HookReply:
+        """The CLI shows with which input a tool has run, and waits for our answer. If that may not
+        have run, it waits until it is stopped, and does nothing more."""
+        id_ = event.tool_use_id or ""
+        seen = self._seen.get(id_) or self._finished.get(id_)
+        why = self._why_not(event, seen)
+        if not why:
+            return HookOutput()
+        self._stop(f"{event.tool_name} ran {why}")
+        return _never()
+
+    def _why_not(self, event: PostToolUse | PostToolUseFailure, seen: _Seen | None) -> str:
+        """Why this should not have run; "" if it was to."""
+        if seen and seen.call.tool in ALWAYS_ASKED:
+            return ""
+        if seen is None or not seen.is_allowed:
+            return _unallowed(seen)
+        if self._is_judged(seen, event):
+            return ""
+        return (
+            f"with another input than the one that was allowed: {_short(event.tool_input)} instead "
+            f"of {_short(seen.input)}; a hook in Claude Code's settings may have changed it"
         )
-        if seen is None or not (seen.is_allowed or seen.call.tool in ALWAYS_ASKED):
-            self._stop_unjudged(event.tool_name, seen)
-        elif seen.call.tool not in ALWAYS_ASKED and not self._is_judged(seen, event):
-            self._breach(
-                f"{event.tool_name} ran with another input than the one that was allowed: "
-                f"{_short(event.tool_input)} instead of {_short(seen.input)}; a hook in Claude "
-                "Code's settings may have changed it"
-            )
-        return HookOutput()
 
     def _is_judged(self, seen: _Seen, event: PostToolUse | PostToolUseFailure) -> bool:
         used = event.tool_input
@@ -469,16 +479,9 @@ class Gate:
         """A call that was refused, or that never came here, gives an error and nothing else."""
         is_harmless = block.is_error or (seen is not None and seen.call.tool in ALWAYS_ASKED)
         if not is_harmless and not (seen and seen.is_allowed):
-            self._stop_unjudged(seen.call.tool if seen else "a tool", seen)
+            self._stop(f"{seen.call.tool if seen else 'a tool'} ran {_unallowed(seen)}")
 
-    def _stop_unjudged(self, tool: str, seen: _Seen | None) -> None:
-        if seen is None:
-            why = "Claude Code did not ask about it"
-        else:
-            why = "it was denied" if seen.decision else "nobody had decided about it yet"
-        self._breach(f"{tool} ran although {why}")
-
-    def _breach(self, words: str) -> None:
+    def _stop(self, words: str) -> None:
         if not self.is_in_past:
             _log.error("the agent is stopped: %s", words)
             self._halt(words)
@@ -529,6 +532,17 @@ async def _after(noted: Awaitable[None], then: _T) -> _T:
     """The answer, when what it rests on is written down."""
     await noted
     return then
+
+
+def _unallowed(seen: _Seen | None) -> str:
+    if seen is None:
+        return "although Claude Code did not ask about it"
+    why = "it was denied" if seen.decision else "nobody had decided about it yet"
+    return f"although {why}"
+
+
+async def _never() -> HookOutput:
+    return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
 
 
 def _short(given: object) -> str:

@@ -323,6 +323,7 @@ class Session(GatedControls):
             self._was_halted = True
             self._why_stopped = f"Bridle stopped the session: {words}"
             self._stopping = asyncio.ensure_future(self._stop(AT_ONCE))
+            self._book.close(SessionClosed(self._why_stopped))
 
     async def leave(self) -> None:
         """We go, and the CLI stays: nothing is answered, cancelled or told any more by us."""
