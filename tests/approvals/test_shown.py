@@ -115,4 +115,4 @@ def test_of_what_has_ended_a_person_sees_who_decided_and_what_was_remembered() -
 def test_a_person_sees_a_working_directory_that_is_not_the_folder() -> None:
     at_home = replace(put(), folder="/work", cwd="/work")
     assert "working directory" not in show(at_home)
-    assert "- working directory: /work/v\n" in show(replace(at_home, cwd="/work/v"))
+    assert "- working directory: /project/v\n" in show(replace(at_home, cwd="/project/v"))

@@ -163,7 +163,7 @@ async def test_the_digest_covers_a_working_directory_that_is_not_the_folder(
 
     at_home = await digest("/work")
     assert at_home == await digest("/work")
-    assert len({at_home, await digest("/work/v"), await digest("/elsewhere")}) == 3
+    assert len({at_home, await digest("/project/v"), await digest("/elsewhere")}) == 3
 
 
 async def test_a_wrong_rule_is_refused_before_the_decision_is_stored(

@@ -53,6 +53,13 @@ def asks(name: str, given: Step, id_: str = "t1") -> tuple[Step, Step]:
     return calls(name, given, id_), {"ask": question, "id": id_}
 
 
+def judged(name: str, given: Step, id_: str = "t1") -> tuple[Step, Step]:
+    """A call that only the gate's hook hears of."""
+    return calls(name, given, id_), {
+        "hook": {"tool_name": name, "tool_input": given, "tool_use_id": id_}
+    }
+
+
 def gives(id_: str, text: str, *, is_error: bool = False) -> Step:
     """The result of a call that needed no approval."""
     block = {"type": "tool_result", "tool_use_id": id_, "content": text, "is_error": is_error}

@@ -12,7 +12,7 @@ import pytest
 
 from tests.process.children import gone
 
-from .places import DONE, INIT, PROMPT, Place, asks, calls, gives
+from .places import DONE, INIT, PROMPT, Place, asks, gives, judged
 from .windows import COMMAND, LIMIT
 
 
@@ -22,11 +22,11 @@ async def test_it_prints_lines_without_escapes_and_says_what_came_of_it(place: P
         PROMPT,
         INIT,
         {"say": "I will **edit** it.\n\n1. now"},
-        calls("Edit", edit, "e1"),
+        *judged("Edit", edit, "e1"),
         gives("e1", "ok"),
         DONE,
     )
-    run = await place.piped("run", "Edit it")
+    run = await place.piped("run", "Edit it", "--policy", "edits")
     assert run.code == 0
     # What is kept in a file is what the agent said and did.
     assert run.err == (

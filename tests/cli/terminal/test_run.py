@@ -11,7 +11,7 @@ import pytest
 
 from bridle.testing import FakeCli
 
-from .places import DONE, INIT, INTERRUPTED, PROMPT, Place, asks, calls, gives
+from .places import DONE, INIT, INTERRUPTED, PROMPT, Place, asks, gives, judged
 from .windows import COMMAND, LIMIT
 
 EDIT = {"file_path": "/app/a.py", "old_string": "x = 1\n", "new_string": "x = 2\n"}
@@ -240,8 +240,8 @@ async def test_results_stand_below_their_calls_also_when_many_run_at_once(place:
     place.cli(
         PROMPT,
         INIT,
-        calls("Read", {"file_path": str(place.work / "a.py")}, "r1"),
-        calls("Grep", {"pattern": "foo"}, "g1"),
+        *judged("Read", {"file_path": str(place.work / "a.py")}, "r1"),
+        *judged("Grep", {"pattern": "foo"}, "g1"),
         gives("r1", "one\ntwo"),
         gives("g1", "a.py:1:foo"),
         DONE,
