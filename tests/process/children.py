@@ -15,6 +15,7 @@ from typing import Protocol
 import psutil
 
 from bridle.process.child import ChildProcess
+from bridle.process.fork_client import Guarded
 from bridle.process.transport import StopLimits
 
 LIMIT = 15.0
@@ -130,6 +131,23 @@ def until_zombie(pid: int) -> None:
     # A thread that waits for it may be faster.
     with contextlib.suppress(ChildProcessError):
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
+def until_gone(pid: int) -> None:
+    """Hold the loop until a process that is not our child has ended."""
+    end = time.monotonic() + LIMIT
+    while is_alive(pid):
+        assert time.monotonic() < end
+
+
+def end_guarded(child: Guarded) -> None:
+    """End a CLI by its guardian, and close its pipes."""
+    child.life.close()
+    until_gone(child.pid)
+    until_gone(child.guardian)
+    for fd in (child.stdin, child.stdout, child.stderr):
+        with contextlib.suppress(OSError):
+            os.close(fd)
 
 
 def take_status(pid: int) -> None:

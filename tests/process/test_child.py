@@ -18,7 +18,6 @@ import pytest
 from bridle.errors import InvalidLaunch, LaunchError, LaunchFailed
 from bridle.process.arguments import ASK_US, MARKER, STREAM_JSON
 from bridle.process.child import ChildProcess
-from bridle.process.exits import PidfdWatch, ThreadWatch
 from bridle.process.spec import LaunchSpec
 from bridle.process.transport import Exit, StopLimits, Stopped, Transport
 from bridle.testing import FakeCli
@@ -27,12 +26,12 @@ from .children import (
     AT_ONCE,
     Heard,
     Start,
+    gone,
     in_time,
     is_alive,
     program,
     python,
-    take_status,
-    until_zombie,
+    until_gone,
 )
 
 MakeFake = Callable[..., FakeCli]
@@ -50,14 +49,6 @@ signal.sigwait([signal.SIGUSR1])
 
 def waits(first: str = "", then: str = "") -> list[str]:
     return python(WAITS.format(first=first, then=then))
-
-
-@pytest.fixture(params=["pidfd", "thread"])
-def watch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways to see an exit."""
-    if request.param == "thread":
-        monkeypatch.delattr("os.pidfd_open")
-    return str(request.param)
 
 
 def open_files() -> int:
@@ -164,14 +155,12 @@ async def test_what_can_not_start_is_told_and_leaves_nothing_open(
     assert open_files() == before
 
 
-async def test_a_program_that_fails_to_run_says_so_in_its_last_words(
-    start: Start, tmp_path: Path
-) -> None:
-    child, heard = await start([program(tmp_path / "bad", "#!/no/such/interpreter\n"), "x"])
-    await heard.end()
-    assert child.exit
-    assert child.exit.code in (126, 127)
-    assert "bad: No such file" in child.stderr
+async def test_a_program_that_the_system_can_not_run_is_told(start: Start, tmp_path: Path) -> None:
+    await (await start(["/bin/true", "x"]))[1].end()
+    before = open_files()
+    with pytest.raises(LaunchFailed, match="bad: No such file"):
+        await start([program(tmp_path / "bad", "#!/no/such/interpreter\n"), "x"])
+    assert open_files() == before
 
 
 async def test_no_signal_handler_is_installed_and_no_thread_started(start: Start) -> None:
@@ -180,7 +169,6 @@ async def test_no_signal_handler_is_installed_and_no_thread_started(start: Start
     threads = threading.active_count()
     child, heard = await start(waits())
     await heard.line()
-    assert isinstance(child._watch, PidfdWatch)
     assert threading.active_count() == threads
     assert {number: signal.getsignal(number) for number in numbers} == handlers
     await child.stop(AT_ONCE)
@@ -195,7 +183,7 @@ async def test_a_child_leads_its_own_session(start: Start) -> None:
 
 
 @pytest.mark.slow
-async def test_nothing_stays_open_after_many_launches(start: Start, watch: str) -> None:
+async def test_nothing_stays_open_after_many_launches(start: Start) -> None:
     async def launch() -> None:
         child, heard = await start(python("import os; os.write(1, b'.\\n'); os.read(0, 1)"))
         await heard.line()
@@ -222,11 +210,10 @@ async def test_nothing_stays_open_after_many_launches(start: Start, watch: str) 
     ],
 )
 async def test_how_it_ended_is_known_when_the_end_is_told(
-    start: Start, fake_cli: MakeFake, watch: str, steps: list[dict[str, Any]], status: Exit
+    start: Start, fake_cli: MakeFake, steps: list[dict[str, Any]], status: Exit
 ) -> None:
     fake = fake_cli([{"stderr": "last words\n"}, {"say": "Hi."}, *steps])
     child, heard = await start(fake.command)
-    assert isinstance(child._watch, PidfdWatch if watch == "pidfd" else ThreadWatch)
     assert '"Hi."' in await heard.end()
     assert (child.exit, child.stderr) == (status, "last words\n")
     assert await child.exited(0)
@@ -234,7 +221,7 @@ async def test_how_it_ended_is_known_when_the_end_is_told(
 
 
 async def test_all_output_comes_before_the_end_though_a_grandchild_holds_the_pipe(
-    start: Start, watch: str
+    start: Start,
 ) -> None:
     code = """
         import os
@@ -264,17 +251,15 @@ async def test_the_end_comes_though_a_grandchild_never_stops_writing(start: Star
     assert child.exit == Exit(code=0)
 
 
-async def test_the_last_words_are_known_when_everything_comes_at_once(
-    start: Start, watch: str
-) -> None:
+async def test_the_last_words_are_known_when_everything_comes_at_once(start: Start) -> None:
     then = "os.write(2, b'word\\n' * 10_000 + b'last words'); os._exit(1)"
     child, heard = await start(waits(then=then))
     await heard.line()
     at_the_end: list[str] = []
     heard.ended = lambda: at_the_end.append(child.stderr)  # type: ignore[method-assign]
     os.kill(child.pid, signal.SIGUSR1)
-    # The loop sees nothing of it until the process is a zombie.
-    until_zombie(child.pid)
+    # The loop sees nothing of it until the process has gone.
+    until_gone(child.pid)
     await heard.until(lambda: bool(heard.complaints))
     await child.stop(AT_ONCE)
     assert at_the_end == [child.stderr]
@@ -295,12 +280,13 @@ async def test_an_output_that_ends_while_the_process_lives_is_told_soon(
     assert heard.endings == 1
 
 
-async def test_somebody_else_may_reap_the_child(start: Start, fake_cli: MakeFake) -> None:
+async def test_a_cli_dies_with_its_guardian(start: Start, fake_cli: MakeFake) -> None:
     child, heard = await start(fake_cli([{"say": "Hi."}]).command)
     await heard.line()
-    child.close_input()
-    take_status(child.pid)
+    assert child._guardian
+    os.kill(child._guardian.pid, signal.SIGKILL)
     await heard.end()
+    assert await gone([child.pid], 5)
     assert child.exit == Exit()
     stopped = await child.stop(StopLimits())
     assert (stopped.step, stopped.exit) == ("gone", Exit())
@@ -313,7 +299,7 @@ async def test_children_that_nobody_reaps_may_be_reaped_by_the_kernel(
     try:
         child, heard = await start(fake_cli([{"say": "Hi."}, {"exit": 3}]).command)
         assert '"Hi."' in await heard.end()
-        assert child.exit == Exit()
+        assert child.exit == Exit(code=3)
     finally:
         signal.signal(signal.SIGCHLD, before)
 

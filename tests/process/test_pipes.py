@@ -14,10 +14,11 @@ from contextlib import contextmanager, suppress
 import pytest
 import pytest_asyncio
 
+from bridle.process.fork_client import Guarded, start_guarded
+from bridle.process.fork_server import END
 from bridle.process.pipes import LARGE_PIPE, READ_SIZE, READS_PER_TICK, InputPipe, OutputPipe
-from bridle.process.spawn import Spawned, spawn
 
-from .children import LIMIT, python
+from .children import LIMIT, end_guarded, python
 
 
 class Reader:
@@ -75,21 +76,19 @@ async def ticks() -> AsyncIterator[Ticks]:
 
 
 @pytest.fixture
-def start_raw(mark: str) -> Iterator[Callable[[str], Spawned]]:
+def start_raw(mark: str) -> Iterator[Callable[[str], Guarded]]:
     """Starts code as a child whose pipes the test reads itself."""
-    started: list[Spawned] = []
+    started: list[Guarded] = []
 
-    def start(code: str) -> Spawned:
-        started.append(spawn(python(code, mark), dict(os.environ)))
-        return started[-1]
+    def start(code: str) -> Guarded:
+        child = start_guarded(python(code, mark), dict(os.environ))
+        started.append(child)
+        child.life.send(END)  # the input ends when the test closes it
+        return child
 
     yield start
     for child in started:
-        child.process.kill()
-        child.process.wait()
-        for fd in (child.stdin, child.stdout, child.stderr):
-            with suppress(OSError):
-                os.close(fd)
+        end_guarded(child)
 
 
 @contextmanager
@@ -117,7 +116,7 @@ LOUD = {
 
 @pytest.mark.parametrize("kind", LOUD)
 async def test_a_loud_child_is_heard_in_bounded_pieces_and_does_not_starve_a_quiet_one(
-    start_raw: Callable[[str], Spawned], ticks: Ticks, kind: str
+    start_raw: Callable[[str], Guarded], ticks: Ticks, kind: str
 ) -> None:
     text, most = LOUD[kind]
     loud = Reader(start_raw(f"import os\nwhile True: os.write(1, {text!r} * 65)").stdout, ticks)
@@ -237,7 +236,7 @@ os.write(1, f"{len(data)} {hashlib.sha256(data).hexdigest()}\\n".encode())
 
 
 async def test_more_than_a_pipe_holds_is_delivered_whole_and_in_order_and_then_the_end(
-    start_raw: Callable[[str], Spawned],
+    start_raw: Callable[[str], Guarded],
 ) -> None:
     child = start_raw(COUNT)
     heard = Reader(child.stdout)

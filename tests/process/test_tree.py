@@ -59,7 +59,13 @@ def pids(found: list[Seen]) -> set[int]:
 
 
 def tree_of(child: ChildProcess) -> set[int]:
-    return pids(find_tree(child.pid, child.launch))
+    """Without the guardian, which belongs to it, too."""
+    return pids(child._tree().look()) - {guardian_of(child)}
+
+
+def guardian_of(child: ChildProcess) -> int:
+    assert child._guardian
+    return child._guardian.pid
 
 
 # --- finding
@@ -100,7 +106,9 @@ async def test_the_tree_of_another_launch_is_another_tree(
     await heard_one.line()
     await heard_two.line()
     assert tree_of(one) & tree_of(two) == set()
-    assert find_tree(one.pid, "no-such-launch")
+    guardian = guardian_of(one)
+    born = next(seen.born for seen in find_tree(0, one.launch) if seen.pid == guardian)
+    assert Tree(guardian, "no-such-launch", born).look()
     assert find_tree(os.getpid(), "no-such-launch") == []
 
 
@@ -269,27 +277,42 @@ while True: signal.pause()
 """
     child, heard = await start(python(code, mark))
     await heard.until(lambda: heard.data.count(b"ready") == 4)
-    tree = Tree(child.pid, child.launch)
+    tree = child._tree()
     for times in (1, 2):
         await tree.signal(signal.SIGTERM)
         await heard.until(lambda times=times: heard.data.count(b"heard") == 4 * times)  # type: ignore[misc]
-    assert len(tree.alive()) == 4
+    assert len(tree.alive()) == 5  # with the guardian
     await tree.signal(signal.SIGKILL)
     assert await gone([seen.pid for seen in tree.alive()], LIMIT)
     assert tree.is_gone()
 
 
-async def test_what_was_found_once_does_not_hide_later(start: Start, lifeline: Lifeline) -> None:
+async def test_an_orphan_with_no_marker_is_found_below_the_guardian(
+    start: Start, lifeline: Lifeline
+) -> None:
     child, heard = await start(trees.forking(lifeline, deaf=True, cleared=True))
     (forker,) = json.loads(await heard.line())
-    tree = Tree(child.pid, child.launch)
-    tree.look()
-    # Without its parent, and with no marker, nothing but memory tells that it is ours.
     os.kill(child.pid, signal.SIGKILL)
     assert await child.exited(LIMIT)
-    assert forker not in pids(find_tree(child.pid, child.launch))
-    assert forker in pids(tree.look())
-    while not tree.is_gone():
-        await tree.signal(signal.SIGKILL)
+    assert forker in tree_of(child)
+
+
+def test_what_was_found_once_does_not_hide_later(lifeline: Lifeline, mark: str) -> None:
+    words = trees.forking(lifeline, deaf=True, cleared=True)
+    root = subprocess.Popen(
+        words, env={**os.environ, MARKER: mark}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with root:
+        assert root.stdout
+        (forker,) = json.loads(root.stdout.readline())
+        tree = Tree(root.pid, mark)
+        tree.look()
+        # Without its parent, and with no marker, nothing but memory tells that it is ours.
+        root.kill()
+        root.wait()
+        assert forker not in pids(find_tree(root.pid, mark))
+        assert forker in pids(tree.look())
+        while not tree.is_gone():
+            tree.kill()
     assert not is_alive(forker)
     assert not lifeline.is_held()

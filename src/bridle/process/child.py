@@ -11,18 +11,21 @@ from collections.abc import Mapping
 
 from ..errors import LaunchFailed
 from ..ids import new_token
+from .census import see
 from .complaints import Complaints
-from .exits import PidfdWatch, ThreadWatch, watch_exit
 from .find import FoundCli
+from .fork_client import Guarded, Guardian, start_guarded
 from .pipes import InputPipe, OutputPipe
 from .program import Program
-from .spawn import Spawned, spawn
 from .spec import LaunchSpec
 from .stop import Ladder, uncancelled
 from .transport import Exit, Receiver, StopLimits, Stopped
+from .tree import Tree
 
 #: How long the exit status may come after the end of the output.
 STATUS_SECONDS = 0.25
+#: How long a guardian may take to leave after its CLI; it stays while there are orphans.
+LEAVE_SECONDS = 0.25
 
 
 class ChildProcess:
@@ -42,9 +45,9 @@ class ChildProcess:
         self._program = Program(spec, self.launch, inherited, is_gated=is_gated)
         self._spec = spec
         self._receiver: Receiver | None = None
-        self._process: Spawned | None = None
+        self._process: Guarded | None = None
         self._complaints = Complaints(self._complained)
-        self._watch: PidfdWatch | ThreadWatch | None = None
+        self._guardian: Guardian | None = None
         self._exit: Exit | None = None
         self._gone = asyncio.Event()
         self._has_ended = False
@@ -86,11 +89,11 @@ class ChildProcess:
         program = self._program
         program.find()
         self._receiver = receiver
-        self._process = process = spawn(program.argv, program.env, self._spec.cwd)
+        self._process = process = start_guarded(program.argv, program.env, self._spec.cwd)
         self._input = InputPipe(process.stdin)
         self._output = OutputPipe(process.stdout, receiver.received, self._over)
         self._errors = OutputPipe(process.stderr, self._complaints.add, self._complaints.flush)
-        self._watch = watch_exit(process.pid, self._exited)
+        self._guardian = Guardian(process, self._exited)
         # While it starts: to ask before would take twice the time.
         await self.identify()
 
@@ -100,8 +103,9 @@ class ChildProcess:
         self._input.write(data)
 
     def close_input(self) -> None:
-        if self._process:
+        if self._process and self._guardian:
             self._input.close()
+            self._guardian.close_stdin()
 
     def _complained(self, text: str) -> None:
         if self._receiver:
@@ -111,9 +115,6 @@ class ChildProcess:
 
     def _exited(self, status: Exit) -> None:
         self._exit = status
-        assert self._process
-        # Popen would otherwise wait for the child again, and warn that it is running.
-        self._process.process.returncode = status.code or -(status.signal or 0)
         self._input.abandon()
         # Its last words must be known when its end is told.
         self._errors.drain()
@@ -139,6 +140,10 @@ class ChildProcess:
         """Wait until the root of the tree is gone; False if it is not in this time."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._gone.wait(), limit)
+        if self._gone.is_set() and self._guardian:
+            # It stays only where something else is left.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._guardian.gone.wait(), LEAVE_SECONDS)
         return self._gone.is_set()
 
     async def stop(self, limits: StopLimits, *, asked: bool = False) -> Stopped:
@@ -150,17 +155,24 @@ class ChildProcess:
         return await uncancelled(self._stopping)
 
     async def _stop(self, limits: StopLimits, *, asked: bool) -> Stopped:
-        self._input.close()
+        self.close_input()
         try:
-            return await Ladder(self, limits).descend("asked" if asked else "eof")
+            ladder = Ladder(self, limits, self._tree())
+            return await ladder.descend("asked" if asked else "eof")
         finally:
             self._close()
+
+    def _tree(self) -> Tree:
+        """All that carry the marker, and all below the guardian."""
+        assert self._guardian
+        seen = see(self._guardian.pid)
+        return Tree(seen.pid, self.launch, seen.born) if seen else Tree(0, self.launch)
 
     def _close(self) -> None:
         self._input.abandon()
         self._output.close()
         self._errors.close()
         self._complaints.flush()
-        if self._watch:
-            self._watch.close()
+        if self._guardian:
+            self._guardian.close()
         self._end()

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 from typing import TypeAlias
 
 import msgspec
 
 from .arguments import MARKER
-from .exits import watch_exit
 from .find import FoundCli, version_in
+from .fork_client import Guardian, start_guarded
 from .pipes import OutputPipe
-from .spawn import spawn
 from .transport import Exit
 
 LIMIT_SECONDS = 10.0
@@ -63,30 +61,25 @@ async def _ask_once(program: Program, env: dict[str, str]) -> str:
 
 async def _output(argv: list[str], env: dict[str, str]) -> str:
     """What a command prints; what it printed so far where it takes too long."""
-    child = spawn(argv, env)
+    child = start_guarded(argv, env)
     os.close(child.stdin)
     said: list[bytes] = []
     over, gone = asyncio.Event(), asyncio.Event()
     output = OutputPipe(child.stdout, said.append, over.set)
     errors = OutputPipe(child.stderr, lambda _: None, lambda: None)
 
-    def exited(status: Exit) -> None:
-        child.process.returncode = status.code or 0
+    def exited(_: Exit) -> None:
         gone.set()
         output.finish()
 
-    watch = watch_exit(child.pid, exited)
+    guardian = Guardian(child, exited)
+    guardian.close_stdin()
     try:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LIMIT_SECONDS):
                 await gone.wait()
                 await over.wait()
     finally:
-        if not gone.is_set():
-            # It leads a group: a script may wait for another program.
-            if child.process.poll() is None:
-                os.killpg(child.pid, signal.SIGKILL)
-            child.process.wait()
-        for part in (output, errors, watch):
+        for part in (output, errors, guardian):
             part.close()
     return b"".join(said).decode("utf-8", "replace")

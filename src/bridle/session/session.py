@@ -85,7 +85,8 @@ class Session(GatedControls):
         self._halt_with = seams.halt or self._stop_at_once
         #: Why nobody can talk to it any more.
         self._why_stopped = "the session was stopped"
-        self._was_halted = False
+        #: Why Bridle has ended it at once: something ran that nobody allowed.
+        self.halted_because = ""
 
     # --- what is known
 
@@ -320,7 +321,7 @@ class Session(GatedControls):
 
     def _stop_at_once(self, words: str) -> None:
         if self._stopping is None:
-            self._was_halted = True
+            self.halted_because = words
             self._why_stopped = f"Bridle stopped the session: {words}"
             self._stopping = asyncio.ensure_future(self._stop(AT_ONCE))
             self._book.close(SessionClosed(self._why_stopped))
@@ -345,7 +346,7 @@ class Session(GatedControls):
         self._send(Outgoing(line, "request", request_id, subtype_of(request)))
 
     def _check_open(self) -> None:
-        if self._was_halted:
+        if self.halted_because:
             raise SessionClosed(self._why_stopped)
         if self._end:
             raise self._end.with_traceback(None)

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from .places import DONE, INIT, INTERRUPTED, PROMPT, Place, asks, calls, gives
+from .places import DONE, INIT, INTERRUPTED, PROMPT, Place, asks, gives, judged
 from .windows import LIMIT
 
 KEYS = "[y]es  [n]o  [a]lways"
@@ -183,7 +183,7 @@ async def test_without_a_terminal_it_follows_in_lines_until_it_is_ended(served: 
 @pytest.mark.slow
 async def test_the_words_of_a_call_that_ran_before_stand_in_their_order(served: Place) -> None:
     await served.agent(
-        *ASKS, calls("Read", {"file_path": "/a"}, "r1"), gives("r1", "x"), {"say": "End."}, DONE
+        *ASKS, *judged("Read", {"file_path": "a"}, "r1"), gives("r1", "x"), {"say": "End."}, DONE
     )
     async with served.window("attach", "fixer") as window:
         await window.sees(KEYS)
@@ -195,7 +195,7 @@ async def test_the_words_of_a_call_that_ran_before_stand_in_their_order(served: 
     start = lines.index("● Bash  npm test")
     assert lines[start + 1].startswith("  ✓ allowed by you")
     assert lines[start + 2].startswith("  └ ")
-    assert lines[start + 3 : start + 5] == ["● Read  /a", "  └ 1 line"]
+    assert lines[start + 3 : start + 5] == ["● Read  a", "  └ 1 line"]
 
 
 async def test_a_session_that_is_not_there_is_told(served: Place) -> None:

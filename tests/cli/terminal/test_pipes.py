@@ -12,7 +12,7 @@ import pytest
 
 from tests.process.children import gone
 
-from .places import DONE, INIT, PROMPT, Place, asks, gives, judged
+from .places import DONE, INIT, PROMPT, Place, asks, calls, gives, judged
 from .windows import COMMAND, LIMIT
 
 
@@ -36,6 +36,16 @@ async def test_it_prints_lines_without_escapes_and_says_what_came_of_it(place: P
     assert run.out == (
         "● I will **edit** it.\n\n  1. now\n\n● Edit  a.py\n    - x = 1\n    + x = 2\n"
     )
+
+
+async def test_an_agent_that_runs_what_nobody_judged_is_stopped_and_that_is_said(
+    place: Place,
+) -> None:
+    place.cli(PROMPT, INIT, calls("Bash", {"command": "make"}), gives("t1", "made"), {"prompt": ""})
+    run = await place.piped("run", "Make it")
+    assert run.code == 1
+    words = "Bridle stopped the agent: a tool ran although Claude Code did not ask about it"
+    assert words in " ".join((run.out + run.err).split())
 
 
 async def test_where_nobody_can_be_asked_it_is_denied_and_said_once(place: Place) -> None:

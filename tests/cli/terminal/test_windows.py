@@ -10,7 +10,7 @@ import itertools
 import pytest
 
 from .emulator import width_of
-from .places import DONE, INIT, PROMPT, Place, asks, calls, gives
+from .places import DONE, INIT, PROMPT, Place, asks, calls, gives, judged
 
 HOSTILE = "\x1b[2J\x1b[H\x1b]0;title\x07\x1b[?1049h\x9b31m\r\b\x7f\u202e\u200bDone. \x1b[1Aok"
 KEYS = "[y]es  [n]o  [a]lways"
@@ -69,7 +69,7 @@ async def test_a_narrow_window_has_all_of_it_and_no_line_that_is_too_long(
         INIT,
         {"say": said},
         *asks("Bash", {"command": command}),
-        calls("Read", {"file_path": "/a/very/" + "long/" * 20 + "path.py"}, "r1"),
+        *judged("Read", {"file_path": "very/" + "long/" * 20 + "path.py"}, "r1"),
         gives("r1", "z" * 500),
         DONE,
     )
@@ -99,11 +99,11 @@ async def test_what_an_agent_writes_can_not_draw_on_the_screen(place: Place) -> 
         INIT,
         {"say": f"# {HOSTILE}\n\n{HOSTILE} `{HOSTILE}`\n\n```{HOSTILE}\n{HOSTILE}\n```"},
         {"partial": f"[a {HOSTILE}](https://x/{HOSTILE})", "chunk": 3},
-        calls("Edit", path, "e1"),
+        *judged("Edit", path, "e1"),
         gives("e1", "ok"),
         calls(f"Tool{HOSTILE}", {HOSTILE: HOSTILE}, "x1"),
         gives("x1", HOSTILE, is_error=True),
-        calls("TodoWrite", {"todos": [{"content": HOSTILE, "status": HOSTILE}]}, "w1"),
+        *judged("TodoWrite", {"todos": [{"content": HOSTILE, "status": HOSTILE}]}, "w1"),
         gives("w1", "ok"),
         *asks("Bash", given),
         {"message": {"type": "system", "subtype": HOSTILE}},
@@ -112,7 +112,9 @@ async def test_what_an_agent_writes_can_not_draw_on_the_screen(place: Place) -> 
         {"stderr": f"{HOSTILE}\n"},
         {"result": {"subtype": HOSTILE, "is_error": True, "result": HOSTILE}},
     )
-    async with place.window("run", "--verbose", "--name", "a\x1b[2Jb", "Go") as window:
+    async with place.window(
+        "run", "--verbose", "--name", "a\x1b[2Jb", "--yes-to", "Edit", "Go"
+    ) as window:
         # The emulator is the test: it takes no sequence that is not ours.
         await window.sees(KEYS)
         window.types("y")
@@ -141,15 +143,15 @@ async def test_huge_output_is_cut_and_says_how_much_there_is(place: Place) -> No
     place.cli(
         PROMPT,
         INIT,
-        calls("Bash", {"command": "make"}, "b1"),
+        *judged("Bash", {"command": "make"}, "b1"),
         gives("b1", "\n".join(f"line {number}" for number in range(5_000))),
-        calls("Write", {"file_path": "/app/x", "content": "new\n" * 300}, "w1"),
+        *judged("Write", {"file_path": "/app/x", "content": "new\n" * 300}, "w1"),
         gives("w1", "ok"),
         {"big": 3_000_000},
         {"repeat": 300, "steps": [{"say": "again"}]},
         DONE,
     )
-    async with place.window("run", "Go", "--yes-to", "Bash") as window:
+    async with place.window("run", "Go", "--yes-to", "Bash", "--yes-to", "Write") as window:
         assert await window.ends() == 0
         text = window.screen.text
     lines = text.splitlines()

@@ -116,8 +116,12 @@ class LocalAgent:
             return
         had_ended = self.over.is_set()
         stopped = await session.stop(limits)
+        why = session.halted_because
         await self._recording.ended(
-            stopped.exit, was_stopped=not had_ended, stderr="" if not had_ended else session.stderr
+            stopped.exit,
+            was_stopped=not had_ended and not why,
+            killed_because=f"Bridle stopped the agent: {why}" if why else "",
+            stderr=session.stderr if had_ended and not why else "",
         )
 
     # --- what is seen of it

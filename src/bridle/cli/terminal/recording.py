@@ -83,18 +83,19 @@ class Recording:
             self._pen.write([note(stream.STDERR, body)])
 
     async def ended(
-        self, exit_: Exit | None, *, was_stopped: bool, words: str = "", stderr: str = ""
+        self, exit_: Exit | None, *, was_stopped: bool, killed_because: str = "", stderr: str = ""
     ) -> int:
         """The process is gone; the number of the last event that there will be."""
         status = exit_ or Exit()
-        how: stream.LaunchEnd = "killed" if status.signal is not None else "exited"
+        is_killed = bool(killed_because) or status.signal is not None
+        how: stream.LaunchEnd = "killed" if is_killed else "exited"
         body = stream.LaunchEnded(
             launch=self._launch,
             how="stopped" if was_stopped else how,
             at=time.time(),
             code=status.code,
             signal=status.signal,
-            words=words[:MOST_WORDS],
+            words=killed_because[:MOST_WORDS],
             stderr=stderr[-MOST_WORDS:],
         )
         await self._pen.stored([note(stream.ENDED, body)])

@@ -1,4 +1,4 @@
-"""A child starts in its own session, with three pipes, and dies with the one that started it."""
+"""A CLI over pipes has a session and a guardian of its own, and dies with its controller."""
 
 from __future__ import annotations
 
@@ -8,47 +8,35 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from bridle.errors import InvalidLaunch, LaunchFailed
-from bridle.process import spawn as spawn_module
-from bridle.process.spawn import Spawned, dies_with_us, spawn
+from bridle.process.fork_client import Guarded, start_guarded
 
-from .children import LIMIT, gone, is_alive, program, python
+from .children import LIMIT, end_guarded, gone, is_alive, program, python
 
-Run = Callable[..., Spawned]
+Run = Callable[..., Guarded]
 
 
 @pytest.fixture
 def run() -> Iterator[Run]:
     """Starts a child; ends it, and closes its pipes."""
-    started: list[Spawned] = []
+    # The first one starts the fork server, which stays.
+    end_guarded(start_guarded(["true"], dict(os.environ)))
+    started: list[Guarded] = []
 
-    def run(argv: list[str], cwd: Path | None = None, **env: str) -> Spawned:
-        started.append(spawn(argv, {**os.environ, **env}, cwd))
+    def run(argv: list[str], cwd: Path | None = None, **env: str) -> Guarded:
+        started.append(start_guarded(argv, {**os.environ, **env}, cwd))
         return started[-1]
 
     yield run
     for child in started:
-        child.process.kill()
-        child.process.wait()
-        for fd in (child.stdin, child.stdout, child.stderr):
-            with suppress(OSError):
-                os.close(fd)
+        end_guarded(child)
 
 
-@pytest.fixture(params=["setpriv", "the interpreter"])
-def helper(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways to have a child die with us."""
-    if request.param == "the interpreter":
-        monkeypatch.setattr(spawn_module, "_setpriv", lambda: None)
-    return str(request.param)
-
-
-def output(child: Spawned) -> str:
+def output(child: Guarded) -> str:
     """All that it writes."""
     with open(child.stdout, "rb", closefd=False) as file:
         return file.read().decode()
@@ -58,25 +46,21 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_a_child_leads_its_own_session_and_is_the_process_that_was_started(
-    run: Run, helper: str
-) -> None:
+def test_a_child_leads_its_own_session_and_is_the_process_that_was_started(run: Run) -> None:
     child = run(python("import os, sys; print(os.getpid()); sys.stdout.flush(); os.read(0, 1)"))
     with open(child.stdout, "rb", closefd=False) as file:
         assert int(file.readline()) == child.pid
     assert os.getsid(child.pid) == os.getpgid(child.pid) == child.pid != os.getsid(0)
 
 
-def test_words_environment_and_folder_arrive_as_they_are(
-    run: Run, helper: str, tmp_path: Path
-) -> None:
+def test_words_environment_and_folder_arrive_as_they_are(run: Run, tmp_path: Path) -> None:
     code = "import os, sys; print(sys.argv[1:], os.environ['X'], os.getcwd())"
     words = ["--flag=a b", "", "ä\n'\"$HOME"]
     child = run(python(code, *words), tmp_path, X="given")
     assert output(child) == f"{words} given {tmp_path}\n"
 
 
-def test_a_child_has_none_of_our_files(run: Run, helper: str) -> None:
+def test_a_child_has_none_of_our_files(run: Run) -> None:
     with Path(os.devnull).open() as ours:
         os.set_inheritable(ours.fileno(), True)
         child = run(python("import os; print(sorted(os.listdir('/proc/self/fd'))[:4])"))
@@ -84,14 +68,14 @@ def test_a_child_has_none_of_our_files(run: Run, helper: str) -> None:
         assert output(child) == "['0', '1', '2', '3']\n"
 
 
-def test_a_program_is_found_on_the_path_of_the_child(run: Run, helper: str, tmp_path: Path) -> None:
+def test_a_program_is_found_on_the_path_of_the_child(run: Run, tmp_path: Path) -> None:
     program(tmp_path / "only-here", "#!/bin/sh\necho found\n")
     child = run(["only-here"], PATH=f"{tmp_path}:{os.environ['PATH']}")
     assert output(child) == "found\n"
 
 
 def test_a_relative_program_is_not_looked_for_in_the_folder_of_the_child(
-    run: Run, helper: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(tmp_path / "tool", "#!/bin/sh\necho ours\n")
     program(tmp_path / "agent" / "tool", "#!/bin/sh\necho theirs\n")
@@ -110,9 +94,7 @@ def test_a_missing_folder_is_told_and_nothing_leaks(run: Run, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["none", "plain", "folder"])
-def test_what_can_not_be_run_is_told_and_nothing_leaks(
-    run: Run, helper: str, tmp_path: Path, name: str
-) -> None:
+def test_what_can_not_be_run_is_told_and_nothing_leaks(run: Run, tmp_path: Path, name: str) -> None:
     (tmp_path / "plain").write_text("#!/bin/sh\n")
     (tmp_path / "folder").mkdir()
     before = open_files()
@@ -144,42 +126,10 @@ def test_what_the_system_refuses_is_told_and_nothing_leaks(
     assert open_files() == before
 
 
-def test_elsewhere_than_on_linux_nothing_is_put_before_the_command(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("sys.platform", "darwin")
-    assert dies_with_us() == ()
-
-
-def test_a_setpriv_that_can_not_do_it_is_not_used(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    program(tmp_path / "setpriv", "#!/bin/sh\necho usage: --nnp\n")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert spawn_module._setpriv.__wrapped__() is None
-    (tmp_path / "setpriv").unlink()
-    assert spawn_module._setpriv.__wrapped__() is None
-
-
-def test_a_child_whose_parent_is_gone_before_it_can_be_told_does_not_start(tmp_path: Path) -> None:
-    words = [sys.executable, "-I", "-S", "-c", spawn_module._TELL_AND_EXEC]
-    touch = ["/usr/bin/touch", str(tmp_path / "started")]
-    done = subprocess.run([*words, "1", *touch], check=False, timeout=LIMIT)
-    assert done.returncode == 143
-    assert not (tmp_path / "started").exists()
-    done = subprocess.run([*words, str(os.getpid()), *touch], check=False, timeout=LIMIT)
-    assert done.returncode == 0
-    assert (tmp_path / "started").exists()
-
-
 PARENT = """
 import asyncio, os, sys
-from bridle.process import spawn
 from bridle.process.child import ChildProcess
 from bridle.process.spec import LaunchSpec
-
-if sys.argv[1] == "the interpreter":
-    spawn._setpriv = lambda: None
 
 class Quiet:
     def received(self, data): print(child.pid, flush=True)
@@ -188,7 +138,7 @@ class Quiet:
 
 async def main():
     global child
-    child = ChildProcess(LaunchSpec(command=sys.argv[2:]))
+    child = ChildProcess(LaunchSpec(command=sys.argv[1:]))
     await child.start(Quiet())
     await asyncio.Event().wait()
 
@@ -199,9 +149,8 @@ asyncio.run(main())
 DEAF_TO_THE_END = "import os, time; os.write(1, b'ready\\n'); time.sleep(600)"
 
 
-@pytest.mark.parametrize("how", ["setpriv", "the interpreter"])
-async def test_a_child_is_gone_soon_after_its_parent_was_killed(mark: str, how: str) -> None:
-    words = [sys.executable, "-c", PARENT, how, *python(DEAF_TO_THE_END)]
+async def test_a_child_is_gone_soon_after_its_parent_was_killed(mark: str) -> None:
+    words = [sys.executable, "-c", PARENT, *python(DEAF_TO_THE_END)]
     parent = await asyncio.create_subprocess_exec(*words, stdout=subprocess.PIPE)
     assert parent.stdout
     child = int(await asyncio.wait_for(parent.stdout.readline(), LIMIT))
