@@ -208,6 +208,17 @@ async def test_a_payload_that_does_not_fit_fails_alone(disk: Disk) -> None:
         await assert_pages(journal, "s", 10)
 
 
+async def test_a_payload_that_does_not_fit_takes_no_space_meanwhile(disk: Disk) -> None:
+    async with open_journal(disk.folder) as journal:
+        disk.fill(leave=3 << 20)
+        blobs = disk.folder / place.BLOBS
+        before = blobs.stat().st_mtime_ns
+        with pytest.raises(DiskFull, match="free some"):
+            await journal.log.append("large", [NewEvent("k", bytes(6 << 20))], 0)
+        # No file was begun in it.
+        assert blobs.stat().st_mtime_ns == before
+
+
 async def test_a_batch_of_which_a_payload_does_not_fit_leaves_none_of_its_payloads(
     disk: Disk,
 ) -> None:

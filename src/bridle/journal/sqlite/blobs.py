@@ -8,6 +8,7 @@ to it is settled: what nothing refers to may be removed, unless it is pinned.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 from collections import Counter
@@ -21,6 +22,7 @@ from ...ids import new_token
 from ..events import BlobRef
 from ..files import sync, sync_folder
 from .failures import from_system
+from .space import has_room
 
 #: A SHA-256: what has another name is not ours.
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -103,6 +105,9 @@ class BlobFiles:
         return True
 
     def _write(self, path: Path, data: bytes) -> None:
+        # Before it takes the space that others need meanwhile.
+        if not has_room(self._folder, len(data)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._folder))
         path.parent.mkdir(mode=0o700, exist_ok=True)
         half = self._folder / f"{new_token(8)}.part"
         try:

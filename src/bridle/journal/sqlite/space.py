@@ -51,8 +51,7 @@ class Space:
         # is tried, so that a try does not take the last bytes.
         try:
             self._ballast.unlink(missing_ok=True)  # half of one is of no use
-            free = os.statvfs(self._ballast.parent)
-            if free.f_bavail * free.f_frsize < BALLAST_SIZE + MARGIN:
+            if not has_room(self._ballast.parent, BALLAST_SIZE):
                 return False
             with open(self._ballast, "wb", opener=_private) as file:
                 _reserve(file.fileno())
@@ -63,6 +62,12 @@ class Space:
                 _log.warning("the journal has no ballast for a full disk: %s", error)
             return error.errno not in FULL
         return True
+
+
+def has_room(folder: Path, size: int) -> bool:
+    """Whether so much fits on the disk, and still leaves others some room."""
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize >= size + MARGIN
 
 
 def _reserve(fd: int) -> None:
