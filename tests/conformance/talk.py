@@ -97,9 +97,11 @@ class Talk(Struct):
     wire: Wire
     tap: Tap
 
-    async def say(self, prompt: str | Sequence[KnownBlock | str]) -> Heard:
+    async def say(
+        self, prompt: str | Sequence[KnownBlock | str], limit: float = LIMIT_SECONDS
+    ) -> Heard:
         """One prompt, and all that is said until its result."""
-        return await hear(await self.session.send(prompt))
+        return await hear(await self.session.send(prompt), limit)
 
     async def has_read(self) -> None:
         """Wait until the CLI has read all that was sent: what is asked after it was answered."""

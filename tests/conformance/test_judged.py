@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import bridle
-from bridle.errors import SessionClosed
+from bridle.errors import InvalidLaunch, SessionClosed
 from bridle.policy import Policy
 from bridle.process.spec import LaunchOptions
 from bridle.protocol.permissions import Allow, Decision, Deny
@@ -100,24 +100,32 @@ async def test_permission_hook_of_the_user_and_a_plan(lab: Lab) -> None:
         assert talk.session.permission_mode == "plan"
 
 
-@pytest.mark.parametrize("seconds", [0, 1])
-async def test_input_changed_by_the_users_settings(lab: Lab, seconds: float) -> None:
-    """A PreToolUse hook in the user's settings changes an allowed input: what was judged runs, or
-    the agent is stopped"""
+async def test_input_changed_by_the_users_settings(lab: Lab) -> None:
+    """The user's hook changes an allowed input: what was judged runs, or the agent stops"""
+    await _changed_after(lab, 0)
+
+
+async def test_input_changed_late_by_the_users_settings(lab: Lab) -> None:
+    """The same, a second after our own hook has answered"""
+    lab.saw("the agent stops" if await _changed_after(lab, 1) else "what was judged runs")
+
+
+async def _changed_after(lab: Lab, seconds: float) -> bool:
+    """Whether the user's hook, which takes so long, wins: then the agent must have stopped."""
     user_hook(lab, "PreToolUse", {"permissionDecision": "allow", "updatedInput": OTHER}, seconds)
     policy = Policy(allow=["Bash(touch t.txt)", "Bash(echo:*)", "Edit(/x.txt)"])
     async with lab.session([Turn(BASH), "Done."], policy=policy) as talk:
         turn = await talk.session.send("go")
         with suppress(SessionClosed):
             await hear(turn)
-        if lab.exists("other.txt"):
+        is_changed = lab.exists("other.txt")
+        if is_changed:
             with pytest.raises(SessionClosed, match=r"ran with another input.*touch other.txt"):
                 await talk.session.send("go on")
         else:
             assert lab.exists("t.txt")
-        winner = "the hook: the agent is stopped" if lab.exists("other.txt") else "ours"
-        lab.saw(f"of a hook that takes {seconds} s and ours, what counts is {winner}")
     assert (lab.home / "called").exists()
+    return is_changed
 
 
 def liar(lab: Lab, folder: Path) -> list[str]:
@@ -133,18 +141,29 @@ def liar(lab: Lab, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("command", ["touch t.txt && echo hi > x.txt", "echo safe"])
-async def test_a_version_that_does_not_exist(lab: Lab, tmp_path: Path, command: str) -> None:
-    """A CLI that calls itself 9.9.9, in bypass mode: the gate sees all, and a no holds"""
+@pytest.mark.parametrize("settings", [{}, {"disableAllHooks": True}])
+async def test_a_version_that_does_not_exist(
+    lab: Lab, tmp_path: Path, command: str, settings: dict[str, Any]
+) -> None:
+    """A CLI that calls itself 9.9.9, in bypass mode: the gate sees all, or it is not used"""
+    lab.config_dir.mkdir(parents=True)
+    (lab.config_dir / "settings.json").write_text(json.dumps(settings))
     judge = Judge(Deny("not that"))
     turn = Turn(tool_use("Bash", command=command, description="try"))
-    async with ScriptedModel([turn, "Pity."]) as model:
+    async with ScriptedModel([] if lab.is_old else [turn, "Pity."]) as model:
         launch = lab._launch(model, {**BYPASS, "command": liar(lab, tmp_path)})
         launch["env"] = {**model.environment(lab.home), "IS_SANDBOX": "1"}
-        async with bridle.connect(approver=judge, **launch) as session:
-            heard = await hear(await session.send("go"))
-            assert judge.tools == ["Bash"]
-            assert "not that" in heard.last_output()[0]
+        connecting = bridle.connect(approver=judge, **launch)
+        if lab.is_old:
+            with pytest.raises(InvalidLaunch, match="answers like an older one"):
+                await connecting.__aenter__()
+        else:
+            async with connecting as session:
+                heard = await hear(await session.send("go"))
+                assert judge.tools == ["Bash"]
+                assert "not that" in heard.last_output()[0]
     assert not lab.exists("t.txt")
+    lab.saw("not used" if lab.is_old else "the gate sees all")
 
 
 async def test_the_directory_changes_before_an_approved_call(lab: Lab) -> None:
@@ -168,7 +187,6 @@ async def test_the_directory_changes_before_an_approved_call(lab: Lab) -> None:
         else:
             assert str(lab.cwd) in outputs
         assert str(lab.cwd / "v") not in outputs
-        lab.saw("calls overlap" if moved else "one call after the other")
 
 
 async def _has_moved(received: list[bytes]) -> bool:

@@ -84,13 +84,22 @@ async def test_what_is_sent_before_the_handshake_is_queued(commit: Commit) -> No
         _ = session.info
     assert cli.prompts() == []
     (asked,) = cli.written
-    hello = {"subtype": "success", "request_id": asked["request_id"], "response": {}}
+    told = {"claude_code_version": cli.version}
+    hello = {"subtype": "success", "request_id": asked["request_id"], "response": told}
     cli.say({"type": "control_response", "response": hello})
     await asyncio.wait_for(starting, LIMIT)
     cli.say(init(), result("Hi."))
     assert (await turn.result(LIMIT)).text == "Hi."
     assert [prompt["message"]["content"] for prompt in cli.prompts()] == ["early"]
     await session.stop()
+
+
+async def test_a_program_that_only_claims_to_be_a_new_cli_is_not_used(commit: Commit) -> None:
+    cli = MemoryTransport(version="9.9.9", replies={"initialize": {"claude_code_version": None}})
+    with pytest.raises(InvalidLaunch, match=r"claims to be Claude Code 9\.9\.9"):
+        async with bridle.connect(transport=cli, commit=commit):
+            pass
+    assert cli.is_input_closed
 
 
 def test_a_transport_is_not_launched_with_options() -> None:

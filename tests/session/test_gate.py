@@ -572,6 +572,27 @@ async def test_the_desk_hears_what_ran_and_when_all_is_over(start: StartSession)
     assert desk.told.count(("ended",)) == 1
 
 
+# --- what the CLI changes
+
+
+@pytest.mark.parametrize(
+    ("version", "announced", "expected"),
+    [(OLD, [], "ask"), ("2.1.207", [], "ask"), ("2.1.207", ["x"], "allow"), (NEW, ["x"], "allow")],
+)
+async def test_a_command_that_the_cli_would_change_is_asked_unless_it_shows_that_it_does_not(
+    start: StartSession, version: str, announced: list[str], expected: str
+) -> None:
+    desk = Trail(Deny("no"))
+    policy = Policy("autonomous", allow=["Bash"])
+    _, cli = await start(version=version, approver=desk, policy=policy)
+    cli.say(init(capabilities=announced))
+    hook(cli, "1", command="ls *'; touch PWNED; ' | cat")
+    hook(cli, "2", command="ls *.py | cat")
+    said = [(await said_by_hook(cli, number))[0] for number in "12"]
+    assert said == ["deny" if expected == "ask" else "allow", "allow"]
+    assert [verdict.guard != "" for verdict in desk.verdicts] == [True] * (expected == "ask")
+
+
 # --- what really ran
 
 

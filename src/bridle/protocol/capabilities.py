@@ -109,6 +109,14 @@ class Capabilities(Struct, frozen=True):
         """Whether hooks may be registered with `onFailure`."""
         return bool(self.initialized and self.initialized.hook_on_failure_supported)
 
+    @property
+    def keeps_commands(self) -> bool:
+        """Whether its shell is given each command as it stands. Up to 2.1.85 some are rewritten.
+
+        That it announces what it can do shows that it is newer; a version number is only a claim.
+        """
+        return bool(self.announced)
+
     def hazard(self, request: OutboundRequest) -> str | None:
         """Why this request must not be written to this CLI; None where it may."""
         is_dry_run = isinstance(request, RewindFiles) and request.dry_run is True
@@ -120,8 +128,9 @@ class Capabilities(Struct, frozen=True):
         return None
 
     def learn(self, version: str | None) -> Capabilities:
-        """A version that the CLI told; what the launch has found out is not replaced."""
-        if parse_version(self.version) or not version:
+        """A version that the CLI told. Where it has told two, the older one counts."""
+        known, told = parse_version(self.version), parse_version(version)
+        if not version or (known and (told is None or told >= known)):
             return self
         return msgspec.structs.replace(self, version=version)
 

@@ -21,9 +21,10 @@ from msgspec.structs import replace
 
 from ..policy.force import InForce
 from ..policy.presets import Preset
+from ..policy.rewriting import REWRITTEN, survives_rewriting
 from ..policy.suggest import text_of
-from ..policy.tools import PLAN, QUESTION
-from ..policy.verdicts import Allowed, Asked, Call, Denied
+from ..policy.tools import PLAN, QUESTION, SHELL
+from ..policy.verdicts import Allowed, Asked, Call, Denied, Verdict
 from ..protocol.blocks import ToolResultBlock
 from ..protocol.capabilities import Capabilities
 from ..protocol.control import Answer, CanUseTool, HookCallback, InboundRequest
@@ -126,7 +127,7 @@ class Gate:
         self._seen: dict[str, _Seen] = {}
         #: The last ones that have a result.
         self._finished: dict[str, _Seen] = {}
-        self._capabilities = Capabilities()
+        self._capabilities: Callable[[], Capabilities] = Capabilities
         self._has_ended = False
         #: It is told what was: nothing that waits now ends by that.
         self.is_in_past = False
@@ -136,13 +137,13 @@ class Gate:
 
     def meet(
         self,
-        capabilities: Capabilities,
+        capabilities: Callable[[], Capabilities],
         end_turn: Callable[[], None],
         confirm_mode: Callable[[str | None], None],
         halt: Callable[[str], None],
     ) -> None:
-        """The CLI is known now; so is how to interrupt it, how to stop it, and whom to tell of its
-        mode."""
+        """The CLI is known now: what it can do as far as it has shown, how to interrupt it, how to
+        stop it, and whom to tell of its mode."""
         self._capabilities = capabilities
         self._end_turn, self._confirm_mode, self._halt = end_turn, confirm_mode, halt
 
@@ -203,7 +204,7 @@ class Gate:
         call = Call(event.tool_name, request.input, event.permission_mode, event.cwd)
         self._plans.saw(call)
         seen = self._remember(request, _Seen(call, moves=self._directory.moves))
-        verdict = unless_asked(self.policy.judge(call), request, self._desk)
+        verdict = unless_asked(self._judge(call), request, self._desk)
         match verdict:
             case Allowed():
                 noted = self._desk.judged(request, verdict)
@@ -236,7 +237,7 @@ class Gate:
             call = Call(request.tool_name, request.input)
             seen = self._remember(request, _Seen(call, moves=self._directory.moves))
         call = replace(seen.call, tool=request.tool_name, input=request.input)
-        verdict = unless_asked(self.policy.judge(call), request, self._desk)
+        verdict = unless_asked(self._judge(call), request, self._desk)
         match verdict:
             case Denied():
                 return self._denied(request, verdict)
@@ -278,12 +279,22 @@ class Gate:
         if not isinstance(specific, PreToolUseOutput) or isinstance(given, UnsetType):
             return answer
         call = Call(event.tool_name, _readable(given), event.permission_mode, event.cwd)
-        verdict = self.policy.judge(call)
+        verdict = self._judge(call)
         if isinstance(verdict, Allowed):
             if seen := self._seen.get(event.tool_use_id or ""):
                 seen.changed = given
             return answer
         return _output("deny", f"Bridle: a hook has changed the input: {verdict.because}")
+
+    def _judge(self, call: Call) -> Verdict:
+        """By the policy; and nobody but a person may allow what this CLI would change."""
+        verdict = self.policy.judge(call)
+        if call.tool != SHELL or isinstance(verdict, Denied) or self._capabilities().keeps_commands:
+            return verdict
+        command = call.input.get("command")
+        if not isinstance(command, str) or survives_rewriting(command):
+            return verdict
+        return Asked(f"a person must see this: {REWRITTEN}", guard=REWRITTEN)
 
     # --- waiting
 
@@ -309,7 +320,7 @@ class Gate:
         if not isinstance(decision, Allow | Deny):
             raise TypeError(f"it answered {decision!r}, which is neither Allow(…) nor Deny(…)")
         seen.was_approved = isinstance(decision, Allow)
-        is_read = self._capabilities.does("edited plans come with the answer") == "yes"
+        is_read = self._capabilities().does("edited plans come with the answer") == "yes"
         decision = self._plans.delivered_by(decision, request, is_read=is_read)
         decision = self._still_allowed(decision, request, seen)
         seen.call = replace(seen.call, tool=request.tool_name, input=request.input)
@@ -335,7 +346,7 @@ class Gate:
             seen.is_question_due = True
             return _output("allow")
         is_plain = seen.call.mode != "plan" or seen.call.tool in ALWAYS_ASKED
-        if is_plain or self._capabilities.does("plan mode doubts a hook's allow") == "no":
+        if is_plain or self._capabilities().does("plan mode doubts a hook's allow") == "no":
             output = _output("allow")
         else:
             # An `allow` would go to a classifier.
@@ -376,7 +387,7 @@ class Gate:
         given = UNSET if isinstance(decision, Deny) else decision.updated_input
         if not isinstance(given, dict) or given == request.input:
             return decision  # what is no input at all is refused where it is written
-        verdict = self.policy.judge(Call(request.tool_name, given, seen.call.mode, seen.call.cwd))
+        verdict = self._judge(Call(request.tool_name, given, seen.call.mode, seen.call.cwd))
         if isinstance(verdict, Denied):
             return Deny(f"Bridle denied this: with its changed input {verdict.because}")
         return decision
@@ -452,7 +463,7 @@ class Gate:
         given = (seen.input, seen.call.input, seen.changed)
         if any(isinstance(one, dict) and not differs(one, used) for one in given):
             return True
-        return isinstance(self.policy.judge(replace(seen.call, input=used)), Allowed)
+        return isinstance(self._judge(replace(seen.call, input=used)), Allowed)
 
     def saw(self, message: User) -> None:
         """A tool's result: what was allowed has run."""

@@ -14,6 +14,7 @@ from typing import TypeVar
 from msgspec import UNSET, Raw
 
 from ..errors import (
+    InvalidLaunch,
     NotSupported,
     SessionClosed,
     SessionEnded,
@@ -154,6 +155,8 @@ class Session(GatedControls):
         await self._transport.start(self)
         self._meet()
         await self.initialize()
+        if self._gate:
+            self._check_version()
         self._has_met()
 
     def past(self) -> Past:
@@ -202,6 +205,17 @@ class Session(GatedControls):
                 return
         await self.initialize()
 
+    def _check_version(self) -> None:
+        """An old CLI that claims to be a new one was not started as it needs: the settings of the
+        user or the folder may have switched our hooks off."""
+        claimed = self._transport.version
+        is_new = Capabilities(claimed).does("settings can't remove hooks") == "yes"
+        if is_new and self.info.claude_code_version is None:
+            raise InvalidLaunch(
+                f"the program claims to be Claude Code {claimed} but answers like an older one: "
+                "have its wrapper pass on what `claude --version` says"
+            )
+
     def _meet(self) -> None:
         self._connection.capabilities = self.capabilities.learn(self._transport.version)
         if self._gate:
@@ -209,11 +223,11 @@ class Session(GatedControls):
         self._options.initialize.hooks = self._handlers.hooks.matchers(self.capabilities)
 
     def _meet_gate(self, gate: Gate) -> None:
-        gate.meet(self.capabilities, self._end_turn, self._book.confirm_mode, self._halt_with)
+        gate.meet(
+            lambda: self.capabilities, self._end_turn, self._book.confirm_mode, self._halt_with
+        )
 
     def _has_met(self) -> None:
-        if self._gate:  # the CLI may have told its version only now
-            self._meet_gate(self._gate)
         self._is_ready = True
         unsent, self._unsent = self._unsent, []
         for outgoing in unsent:

@@ -314,15 +314,24 @@ class FakeClaude:
         subtype = request["subtype"]
         if subtype == "initialize":
             self.hooks = request.get("hooks") or {}
-        default = {"claude_code_version": self.version} if subtype == "initialize" else {}
-        body = self.replies.get(subtype, default)
+        body = self.replies.get(subtype, {})
         if body is None:
             return
+        if subtype == "initialize":
+            body = {**says_of_itself(self.version), **body}
         if "error" in body:
             response = {"subtype": "error", "request_id": id_, **body}
         else:
             response = {"subtype": "success", "request_id": id_, "response": body}
         self.send({"type": "control_response", "response": response})
+
+
+def says_of_itself(version: str) -> Json:
+    """As a CLI does in its answer to `initialize`: old ones say nothing."""
+    parts = version.split(".")
+    if not all(part.isdigit() for part in parts) or [*map(int, parts)] < [2, 1, 325]:
+        return {}
+    return {"claude_code_version": version, "capabilities": ["ui_surface_v1"]}
 
 
 def fatal(text: str, code: int) -> NoReturn:

@@ -14,6 +14,7 @@ import msgspec
 
 from ..errors import InvalidScript, TimedOut
 from ..process.transport import Exit, Receiver, StopLimits, Stopped
+from ..protocol.capabilities import NEWEST, OLDEST, parse_version
 
 LIMIT_SECONDS = 10.0
 
@@ -21,7 +22,8 @@ LIMIT_SECONDS = 10.0
 class MemoryTransport:
     """`replies` has a response for each kind of request: None for never, {"error": …} for a no.
 
-    What has no reply there is answered with an empty success.
+    What has no reply there is answered with an empty success; `initialize` also with what a CLI of
+    this version says of itself.
     """
 
     def __init__(
@@ -118,6 +120,8 @@ class MemoryTransport:
         body = self.replies.get(subtype, {})
         if body is None:
             return
+        if subtype == "initialize":
+            body = {**_says_of_itself(self.version), **body}
         if "error" in body:
             response = {"subtype": "error", "request_id": request_id, **body}
         else:
@@ -132,3 +136,10 @@ class MemoryTransport:
     async def _notify(self) -> None:
         async with self._changed:
             self._changed.notify_all()
+
+
+def _says_of_itself(version: str | None) -> dict[str, Any]:
+    """Old CLIs say nothing."""
+    if (parse_version(version) or OLDEST) < NEWEST:
+        return {}
+    return {"claude_code_version": version, "capabilities": ["ui_surface_v1"]}
