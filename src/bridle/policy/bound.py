@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from .commands import CommandPattern
@@ -86,5 +86,9 @@ class BoundRules:
 
     def commands(self, behavior: Behavior, name: str) -> Iterator[CommandRule]:
         """The rules for commands of this name, and those that name none."""
-        yield from self._named.get((behavior, name), ())
+        yield from self.named(behavior, name)
         yield from self._unnamed[behavior]
+
+    def named(self, behavior: Behavior, name: str) -> Sequence[CommandRule]:
+        """The rules for commands of this name alone."""
+        return self._named.get((behavior, name), ())

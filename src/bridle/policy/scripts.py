@@ -16,13 +16,10 @@ from .rules import Rule
 from .script import MOVES, SINKS, Script
 from .shell.programs import Argv, Program, base_name, read_commands
 from .shell.script import Redirect
-from .shell.tables import RUN_WORDS, RUNNERS, RUNNERS_BY_WORD
 from .tools import SHELL
 from .verdicts import Allowed, Asked, Behavior, Call, Denied, Ground, Verdict
+from .within import perhaps_within, surely_within
 from .wording import OWN_PATH, allowed_by, asked_by, by_preset, denied, doubted
-
-#: Of so many words of a runner any may begin the command that it runs.
-MAX_WORDS = 20
 
 
 class ScriptJudge:
@@ -67,7 +64,7 @@ class ScriptJudge:
         if exact := self._rules.exact(behavior, script.text):
             return exact
         for program in script.every:
-            for given in (program.argv, *_run_by(program)):
+            for given in (program.argv, *surely_within(program)):
                 for argv in self._forms(given):
                     for rule, pattern in self._rules.commands(behavior, argv[0] or ""):
                         if pattern.matches(argv) or pattern.matches_around_options(argv):
@@ -78,6 +75,8 @@ class ScriptJudge:
         """A rule that may speak of what is not known."""
         if not self._rules.has(behavior):
             return None
+        if found := self._within(behavior, script):
+            return found
         hidden = self._rules.hidden(behavior)
         if script.has_unknown:
             if found := self._doubted(behavior, script):
@@ -100,6 +99,16 @@ class ScriptJudge:
                 for argv in self._forms(program.argv):
                     for rule, pattern in self._rules.commands(behavior, argv[0] or ""):
                         if pattern.may_match(argv):
+                            return rule
+        return None
+
+    def _within(self, behavior: Behavior, script: Script) -> Rule | None:
+        """A rule for a command that a program may run which we do not know."""
+        for program in script.every:
+            for given in perhaps_within(program):
+                for argv in self._forms(given):
+                    for rule, pattern in self._rules.named(behavior, argv[0] or ""):
+                        if pattern.matches(argv) or pattern.matches_around_options(argv):
                             return rule
         return None
 
@@ -285,16 +294,6 @@ class _Allowing:
         return self._table["edit"] == "deny" and any(
             redirect.writes and not self._may_open(redirect) for redirect in script.redirects
         )
-
-
-def _run_by(program: Program) -> Iterator[Argv]:
-    """What a program that runs another one in a project's environment may run: its words from any
-    one on."""
-    words = program.argv[:MAX_WORDS]
-    begin = 0 if program.name in RUNNERS else len(words)
-    if program.name in RUNNERS_BY_WORD:
-        begin = next((at for at, word in enumerate(words) if word in RUN_WORDS), begin)
-    yield from (program.argv[at:] for at in range(begin + 1, len(words)))
 
 
 def _shown(program: Program) -> str:
