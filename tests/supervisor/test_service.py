@@ -139,6 +139,15 @@ async def test_a_limit_outlives_the_supervisor_and_ends_at_its_time(home: Home) 
         await until(supervisor, "first", "running")
 
 
+async def test_nobody_is_started_before_it_is_known_that_all_are_held(home: Home) -> None:
+    async with home.open(keep=True) as supervisor:
+        await held(home, supervisor, rejected(time.time() + 600))
+    async with home.open() as supervisor:
+        # Whatever was begun while it opened comes to the log before this.
+        await supervisor.pause("later")
+        assert await bodies(supervisor, "later", stream.INTENDED) == []
+
+
 async def test_a_limit_that_passed_while_nobody_looked_holds_nobody(home: Home) -> None:
     async with home.open(keep=True) as supervisor:
         await held(home, supervisor, rejected(time.time() + 600))

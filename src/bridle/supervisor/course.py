@@ -71,5 +71,5 @@ class Course:
         self.pump()
 
     def _go_on(self, charge: Charge) -> None:
-        if not self.fleet.held and not charge.record.facts.pauses and not charge.pausing:
+        if self.fleet.may_go_on and not charge.record.facts.pauses and not charge.pausing:
             charge.deliver(one_by_one=self.guards.counts(charge))

@@ -35,13 +35,21 @@ class Fleet:
         self._may_start = may_start
         self._timer: asyncio.TimerHandle | None = None
         self._pause = FIRST_SECONDS
-        self.is_closed = False
+        #: Nothing is started or told before it is known what holds it back, or after the end.
+        self.is_open = False
         #: Why nothing is started or told now.
         self.held: Limited | None = None
 
+    @property
+    def may_go_on(self) -> bool:
+        return self.is_open and self.held is None
+
+    def open(self) -> None:
+        self.is_open = True
+
     def pump(self) -> None:
         """Start those who wait, as far as there is room, the oldest first."""
-        if self.held or self.is_closed or not self._may_start():
+        if not self.may_go_on or not self._may_start():
             return
         waiting = [charge for charge in self._sessions if _waits(charge)]
         if not waiting:
@@ -71,7 +79,7 @@ class Fleet:
         if self._timer:
             self._timer.cancel()
             self._timer = None
-        if self.held and not self.is_closed:
+        if self.held and self.is_open:
             self.held = None
             self._released()
 
@@ -82,7 +90,7 @@ class Fleet:
             self.release()
 
     def close(self) -> None:
-        self.is_closed = True
+        self.is_open = False
         if self._timer:
             self._timer.cancel()
 

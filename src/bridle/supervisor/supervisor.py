@@ -140,6 +140,7 @@ class Supervisor:
                 until, needs_login = facts.limited_until, facts.needs_login
                 self._fleet.hold(stream.Limited(at=now, until=until, needs_login=needs_login))
             self._guards.look(charge)
+        self._fleet.open()
         self._course.pump()
 
     async def aclose(self) -> None:
