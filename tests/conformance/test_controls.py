@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -88,8 +90,11 @@ async def test_cancel(lab: Lab) -> None:
     """A request that nobody waits for any more is taken back: the CLI lives on"""
     async with lab.session(["Hi."]) as talk:
         await talk.say("hi")
+        # Else it may be quicker than we are.
+        os.kill(talk.process.pid, signal.SIGSTOP)
         with pytest.raises(RequestTimedOut):
             await talk.session.mcp_status(timeout=0)
+        os.kill(talk.process.pid, signal.SIGCONT)
         assert (b"control_cancel_request" in talk.wire.sent[-1]) is not lab.is_old
         await talk.session.mcp_status()
         assert talk.session.counters.late_responses == 1

@@ -37,12 +37,12 @@ class Waiters:
         transport: Transport,
     ) -> _A:
         """What the CLI answers, if it is of this kind; else an error that says what it was."""
-        try:
-            async with asyncio.timeout(seconds):
-                response = await future
-        except TimeoutError:
-            raise RequestTimedOut(subtype, seconds, transport.stderr) from None
-        told = response.answer()
+        # Not asyncio.timeout: it cancels the future one step before it raises, and an answer that
+        # comes in between would be lost.
+        await asyncio.wait([future], timeout=seconds)
+        if not future.done():
+            raise RequestTimedOut(subtype, seconds, transport.stderr)
+        told = future.result().answer()
         if isinstance(told, Unknown):
             raise UnreadableAnswer(subtype, told.reason, told.raw)
         assert isinstance(told, kind)
