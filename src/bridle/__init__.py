@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .protocol.control import CanUseTool
     from .protocol.hook_outputs import HookOutput, pre_tool_use
     from .protocol.messages import Assistant, Message, Result, User
+    from .protocol.outbound import WithMentions
     from .protocol.permissions import Allow, Deny
     from .protocol.requests import Agent
     from .protocol.unknown import Unknown
@@ -69,6 +70,7 @@ _HOMES = {
     "Ungated": "session.policies",
     "Unknown": "protocol.unknown",
     "User": "protocol.messages",
+    "WithMentions": "protocol.outbound",
     "connect": "session.connect",
     "image": "session.images",
     "in_force": "session.policies",
@@ -112,6 +114,7 @@ __all__ = [
     "Ungated",
     "Unknown",
     "User",
+    "WithMentions",
     "__version__",
     "connect",
     "image",

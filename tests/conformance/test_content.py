@@ -17,7 +17,7 @@ from bridle.protocol.content import (
     tool_results,
 )
 from bridle.protocol.messages import Assistant, User
-from bridle.protocol.outbound import prompt_line
+from bridle.protocol.outbound import WithMentions, prompt_line
 from bridle.protocol.permissions import Deny
 from bridle.protocol.system import TaskNotification
 from bridle.testing import Conversation, Hold, Turn, has_image, says, tool_use
@@ -39,18 +39,38 @@ async def test_image_in_prompt(lab: Lab) -> None:
 
 
 async def test_mentions(lab: Lab) -> None:
-    """`@path` in a prompt is read unasked, and not where mentions are off"""
+    """`@path` in a prompt is read unasked if it is sent `WithMentions`, and else not"""
     secret = lab.cwd.parent / "secret.txt"
     secret.write_text("XYZZY is the word")
-    forms = f"@{secret} and (@{secret}) or @../secret.txt\n@{secret}"
-    for mentions in (False, True):
-        async with lab.session([Turn("Read."), Turn("Read.")]) as talk:
-            line = prompt_line(forms, uuid=(uuid := new_uuid()), mentions=mentions)
-            await hear(talk.session.prompt(uuid, line))
-            shown = b"XYZZY" in msgspec.json.encode(
-                [request.messages for request in talk.model.requests]
-            )
-            assert shown == mentions
+    text = f"@{secret} and (@{secret}) or @../secret.txt\n@{secret} \u00a0@../secret.txt"
+    for prompt, shown in ((text, False), ([text], False), (WithMentions(text), True)):
+        assert ("XYZZY" in await shown_of(lab, prompt_line(prompt))) == shown
+        assert "XYZZY" not in await shown_of(lab, prompt_line(prompt, is_verbatim=True))
+
+
+async def test_verbatim(lab: Lab) -> None:
+    """What agents tell each other is only text: no slash command is run, no file of it is read"""
+    (lab.cwd / "secret.txt").write_text("XYZZY is the word")
+    commands = lab.config_dir / "commands"
+    commands.mkdir(parents=True)
+    (commands / "look.md").write_text("Look at it, $ARGUMENTS: @secret.txt\n")
+    for prompt in ("/look closely", ["/look closely"]):
+        shown = await shown_of(lab, prompt_line(prompt))
+        assert "Look at it, closely" in shown
+        assert "XYZZY" in shown
+        shown = await shown_of(lab, prompt_line(prompt, is_verbatim=True))
+        assert "/look closely" in shown
+        assert "Look at it, closely" not in shown
+        assert "XYZZY" not in shown
+
+
+async def shown_of(lab: Lab, line: bytes) -> str:
+    """What the model is shown for a prompt."""
+    uuid = new_uuid()
+    line = msgspec.json.encode({**msgspec.json.decode(line), "uuid": uuid}) + b"\n"
+    async with lab.session([Turn("Read."), Turn("Read.")], setting_sources=["user"]) as talk:
+        await hear(talk.session.prompt(uuid, line))
+        return msgspec.json.encode([one.messages for one in talk.model.requests]).decode()
 
 
 async def test_image_from_tool(lab: Lab) -> None:

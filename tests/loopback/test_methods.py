@@ -12,6 +12,7 @@ import pytest
 from bridle.approvals import Agent, Approve, ForSession
 from bridle.loopback import METHODS, SERVER, loopback_of, tools_of
 from bridle.loopback.calls import NOTICE
+from bridle.protocol.outbound import WithMentions
 from bridle.session.tools import ToolServers
 from bridle.views import stream
 from tests.supervisor.homes import (
@@ -528,6 +529,6 @@ async def test_no_file_is_read_for_an_agent_by_a_mention_in_a_prompt_to_another(
         for line in lines:
             assert b'"client_composed":true' in line
             assert re.search(rb"(?<!\\\\)@", line) is None, line
-        uuid = await supervisor.send(child, "see @/mine", by="ada")
+        uuid = await supervisor.send(child, WithMentions("see @/mine"), by="ada")
         told = await bodies(supervisor, child, stream.PROMPTED)
         assert [b'"see @/mine"' in bytes(one.line) for one in told if one.uuid == uuid] == [True]

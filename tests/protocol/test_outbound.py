@@ -9,9 +9,10 @@ import pytest
 
 from bridle.errors import ControlFailed, NotPending
 from bridle.protocol.answers import ANSWER_OF, Done, Initialized, Interrupted, ModeSet
+from bridle.protocol.blocks import TextBlock
 from bridle.protocol.connection import Connection
 from bridle.protocol.events import Failure, LineIgnored, MessageReceived, ResponseReceived, Success
-from bridle.protocol.outbound import prompt_line
+from bridle.protocol.outbound import WithMentions, prompt_line
 from bridle.protocol.permissions import Deny
 from bridle.protocol.remembered import REMEMBERED_IDS
 from bridle.protocol.requests import (
@@ -326,13 +327,30 @@ def test_the_answer_of_initialize_and_others_is_remembered_as_it_was_given() -> 
 # --- mentions
 
 
-def test_without_mentions_a_prompt_names_no_file_that_the_cli_would_read() -> None:
-    said = "@/secret/key and (@~/x) \n@a me@example.com 'quoted @b' \\@c @"
-    plain = r"\@/secret/key and (\@~/x) " + "\n" + r"\@a me@example.com 'quoted \@b' \@c @"
-    for content, expected in ((said, plain), ([said], [{"type": "text", "text": plain}])):
-        line = msgspec.json.decode(prompt_line(content, mentions=False))
+SAID = "@/secret/key and (@~/x) \n@a me@example.com 'quoted @b' \\@c @"
+PLAIN = r"\@/secret/key and (\@~/x) " + "\n" + r"\@a me@example.com 'quoted \@b' \@c @"
+
+
+def test_a_prompt_names_no_file_that_the_cli_would_read() -> None:
+    block = [{"type": "text", "text": PLAIN}]
+    for content, expected in ((SAID, PLAIN), ([SAID], block), ([TextBlock(SAID)], block)):
+        line = msgspec.json.decode(prompt_line(content))
         assert line["message"]["content"] == expected
-        assert line["client_composed"] is True
-    line = msgspec.json.decode(prompt_line(said))
-    assert line["message"]["content"] == said
-    assert "client_composed" not in line
+        # Slash commands are run.
+        assert "client_composed" not in line
+
+
+def test_only_the_parts_with_mentions_may_name_files() -> None:
+    line = msgspec.json.decode(prompt_line(WithMentions(SAID)))
+    assert line["message"]["content"] == SAID
+    line = msgspec.json.decode(prompt_line([WithMentions("see @a"), "and @b"]))
+    assert [part["text"] for part in line["message"]["content"]] == ["see @a", r"and \@b"]
+
+
+def test_a_verbatim_prompt_is_nothing_but_text() -> None:
+    for text, expected in (("/c @a", r" /c \@a"), (WithMentions("see @a"), r"see \@a")):
+        for content in (text, [text], [TextBlock(text)]):
+            line = msgspec.json.decode(prompt_line(content, is_verbatim=True))
+            said = line["message"]["content"]
+            assert (said if isinstance(said, str) else said[0]["text"]) == expected
+            assert line["client_composed"] is True

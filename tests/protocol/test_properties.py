@@ -17,6 +17,7 @@ from bridle.protocol.events import Event, MessageReceived, RequestReceived, Requ
 from bridle.protocol.framing import HEAD_SIZE, LineSplitter, Oversize
 from bridle.protocol.hooks import KnownHookInput
 from bridle.protocol.messages import KnownApiEvent, Result
+from bridle.protocol.outbound import WithMentions
 from bridle.protocol.permissions import Allow
 from bridle.protocol.requests import Initialize, Interrupt
 from bridle.protocol.system import KnownSystem
@@ -329,6 +330,6 @@ def test_allow_echoes_any_input_exactly(given_input: dict[str, Any]) -> None:
 
 @given(st.text(min_size=1, max_size=40))
 def test_any_text_can_be_prompted_and_is_one_line(words: str) -> None:
-    data = connect().prompt(words)
+    data = connect().prompt(WithMentions(words))
     assert written(data)["message"]["content"] == words
     assert not {"\n", "\r", "\u2028", "\u2029"} & set(data.decode()[:-1])

@@ -20,6 +20,7 @@ def pause_of(fleet: Fleet) -> float:
 
 async def test_each_pause_is_twice_as_long_until_the_service_is_well() -> None:
     fleet = Fleet(Sessions.__new__(Sessions), 1, lambda: 0.0, lambda: None, lambda: False)
+    fleet.open()
     pauses = [pause_of(fleet) for _ in range(8)]
     for number, pause in enumerate(pauses):
         wanted = min(FIRST_SECONDS * 2**number, LAST_SECONDS)

@@ -47,6 +47,13 @@ Prompt: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+HasMentions: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--mentions",
+        help="Have Claude Code read the files that the prompt mentions (@path): it asks nobody.",
+    ),
+]
 
 
 # --- what an agent is started with
@@ -131,12 +138,18 @@ EnvFile: TypeAlias = Annotated[
 ]
 
 
-def prompt_of(given: str | None) -> str | None:
+def prompt_of(given: str | None, *, has_mentions: bool = False) -> str | None:
     """What was given as a prompt; `-` is what stdin has."""
     text = sys.stdin.read() if given == "-" else given
     if text is not None and not text.strip():
         raise Misused("the prompt is empty", "say what the agent is to do")
-    return text
+    return mentioning(text) if has_mentions else text
+
+
+def mentioning(text: str | None) -> str | None:
+    from ..protocol.outbound import WithMentions
+
+    return None if text is None else WithMentions(text)
 
 
 def pairs_of(given: Values, flag: str) -> dict[str, str]:

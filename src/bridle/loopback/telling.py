@@ -94,7 +94,7 @@ async def _tell(call: Call, record: SessionRecord, arguments: Chat) -> _Told:
         await _awake(call, record)
         # What an agent may not read it must not have another one read for it.
         await call.supervisor.send(
-            record.id, arguments.prompt, by=call.by, uuid=name, mentions=False
+            record.id, arguments.prompt, by=call.by, uuid=name, is_verbatim=True
         )
         last = (await call.supervisor.journal.log.info(record.id)).last_seq
         await call.supervisor.wait(record.id, lambda now: now.seq >= last)

@@ -31,6 +31,15 @@ from .unknown import Unknown
 _MENTION = re.compile(r"(?<![\w\\])@(?=\S)")
 
 
+class WithMentions(str):
+    """A prompt, or a part of one, of which the CLI may read what it mentions (`@path`).
+
+    It does so without asking anybody, and whatever a policy denies: for what a person has typed.
+    """
+
+    __slots__ = ()
+
+
 class OutboundRequests:
     """What we have asked: waiting for an answer, or settled and remembered for a while."""
 
@@ -158,26 +167,28 @@ def prompt_line(
     uuid: str | UnsetType = UNSET,
     priority: Priority | UnsetType = UNSET,
     should_query: bool | UnsetType = UNSET,
-    mentions: bool = True,
+    is_verbatim: bool = False,
 ) -> bytes:
     """The line that gives a CLI a user message; a text among blocks is a block of text.
 
-    Of what it mentions (`@path`) the CLI reads the content, without asking. Without `mentions` it
-    does not: new CLIs are told so, and for old ones, which take one only at the start of a word, a
-    backslash stands before each.
+    A backslash stands before each mention (`@path`), so that the CLI does not read that file by
+    itself; not in a text `WithMentions`. If it `is_verbatim`, it is text and nothing else, as what
+    agents tell each other must be: mentions are never read, and no slash command is run.
     """
     if not content or not isinstance(content, str | list | tuple):
         raise InvalidRequest("user", "a prompt is text, or a list of content blocks")
-    said = content if isinstance(content, str) else [_block(part) for part in content]
-    if not mentions:
-        said = _without_mentions(said)
+    said: str | list[KnownBlock]
+    if isinstance(content, str):
+        said = _plain(content, is_verbatim=is_verbatim)
+    else:
+        said = [_block(part, is_verbatim=is_verbatim) for part in content]
     try:
         prompt = Prompt(
             PromptContent(said),
             uuid=uuid,
             priority=priority,
             should_query=should_query,
-            client_composed=UNSET if mentions else True,
+            client_composed=True if is_verbatim else UNSET,
         )
         check(prompt)
         return encode_line(prompt)
@@ -185,17 +196,17 @@ def prompt_line(
         raise InvalidRequest("user", str(error)) from error
 
 
-def _without_mentions(said: str | list[KnownBlock]) -> str | list[KnownBlock]:
-    if isinstance(said, str):
-        return _MENTION.sub(r"\\@", said)
-    return [
-        TextBlock(_MENTION.sub(r"\\@", part.text)) if isinstance(part, TextBlock) else part
-        for part in said
-    ]
+def _block(part: KnownBlock | str, *, is_verbatim: bool) -> KnownBlock:
+    text = part.text if isinstance(part, TextBlock) else part
+    return TextBlock(_plain(text, is_verbatim=is_verbatim)) if isinstance(text, str) else text
 
 
-def _block(part: KnownBlock | str) -> KnownBlock:
-    return TextBlock(part) if isinstance(part, str) else part
+def _plain(text: str, *, is_verbatim: bool) -> str:
+    if not is_verbatim and isinstance(text, WithMentions):
+        return str(text)
+    # No CLI takes a slash behind a blank for a command, old ones that know no verbatim prompts too.
+    start = " " if is_verbatim and text.startswith("/") else ""
+    return start + _MENTION.sub(r"\\@", text)
 
 
 def subtype_of(request: OutboundRequest) -> str:

@@ -15,6 +15,7 @@ import msgspec
 
 from ..process.spec import LaunchSpec
 from ..protocol.blocks import Base64Source, ImageBlock
+from ..protocol.outbound import WithMentions
 from ..supervisor.environment import FromEnvironment, FromFile, Plain, Value
 from ..supervisor.making import OURS, stored_spec
 from ..supervisor.prompts import Said
@@ -39,12 +40,16 @@ _APART = ("model", "permission_mode")
 def prompt_of(given: PromptGiven) -> Said:
     if isinstance(given, str):
         return given
-    return [_part(part) for part in given]
+    match [_part(part) for part in given]:
+        case [str(text)]:
+            return text
+        case parts:
+            return parts
 
 
 def _part(part: TextPart | ImagePart) -> ImageBlock | str:
     if isinstance(part, TextPart):
-        return part.text
+        return WithMentions(part.text) if part.mentions else part.text
     try:
         base64.b64decode(part.data, validate=True)
     except (binascii.Error, ValueError) as error:

@@ -326,8 +326,8 @@ class Births:
             raise InvalidLaunch("labels and options of a session may have 256 KB in all")
         if prompt is not None:
             # What an agent may not read it must not have another one read for it.
-            is_persons = isinstance(by, Person)
-            told = prompted(prompt, self._means.now(), created.by, mentions=is_persons)
+            is_agents = isinstance(by, Agent)
+            told = prompted(prompt, self._means.now(), created.by, is_verbatim=is_agents)
             events.append(note(stream.PROMPTED, told))
         if queued:
             events.append(note(stream.QUEUED, queued))

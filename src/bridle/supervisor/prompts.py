@@ -19,11 +19,11 @@ Said: TypeAlias = str | Sequence[KnownBlock | str]
 
 
 def prompted(
-    prompt: Said, now: float, by: str, uuid: str | None = None, *, mentions: bool = True
+    prompt: Said, now: float, by: str, uuid: str | None = None, *, is_verbatim: bool = False
 ) -> Prompted:
-    """`mentions`: whether the CLI may read what it mentions (`@path`), which it does unasked."""
+    """`is_verbatim`: the CLI reads no files and runs no commands that are named in it."""
     uuid = checked_uuid(uuid) if uuid else new_uuid()
-    line = prompt_line(prompt, uuid=uuid, mentions=mentions)
+    line = prompt_line(prompt, uuid=uuid, is_verbatim=is_verbatim)
     return Prompted(uuid=uuid, line=Raw(line.rstrip(b"\n")), at=now, by=by)
 
 

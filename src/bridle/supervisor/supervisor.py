@@ -243,12 +243,12 @@ class Supervisor:
         *,
         by: str = "",
         uuid: str | None = None,
-        mentions: bool = True,
+        is_verbatim: bool = False,
     ) -> str:
-        """Have the agent told this; gives the prompt's uuid once it is written down. The CLI reads
-        the files that it mentions (`@path`) without asking: without `mentions` it does not."""
+        """Have the agent told this; gives the prompt's uuid once it is written down. Where it
+        `is_verbatim`, the CLI reads no files and runs no commands that are named in it."""
         charge = self._checked("send", session)
-        body = prompted(prompt, self._means.now(), by, uuid, mentions=mentions)
+        body = prompted(prompt, self._means.now(), by, uuid, is_verbatim=is_verbatim)
         if charge.pen.is_stuck:
             raise JournalUnwritable("the prompt was not taken: the log can't be written just now")
         await charge.take(body)

@@ -9,7 +9,10 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
+from msgspec.structs import replace
+
 from ...ids import new_uuid
+from ...protocol.outbound import WithMentions
 from ...server.shapes.events import EventView, TranscriptPage
 from ...server.shapes.pages import Page
 from ...server.shapes.sessions import (
@@ -25,6 +28,7 @@ from ...server.shapes.sessions import (
     Sent,
     SessionView,
     Stopping,
+    TextPart,
 )
 from ..errors import NotFound, Refused
 from .sse import ServerEvent
@@ -112,15 +116,13 @@ class SessionsOf:
     # --- doing
 
     async def create(self, new: NewSession, key: str = "") -> SessionView:
-        key = key or new_uuid()
+        key, new = key or new_uuid(), replace(new, prompt=_given(new.prompt))
         return await self._talk.ask("POST", "/sessions", SessionView, body=new, key=key)
 
     async def send(self, session: str, prompt: PromptGiven, key: str = "") -> str:
         """The uuid of the prompt, once it is written down."""
-        key = key or new_uuid()
-        sent = await self._of(
-            session, "POST", "/send", Sent, body=Prompting(prompt=prompt), key=key
-        )
+        key, body = key or new_uuid(), Prompting(prompt=_given(prompt))
+        sent = await self._of(session, "POST", "/send", Sent, body=body, key=key)
         return sent.uuid
 
     async def interrupt(self, session: str) -> InterruptedView:
@@ -137,7 +139,7 @@ class SessionsOf:
         env: Mapping[str, str] | None = None,
     ) -> SessionView:
         """With a new conversation."""
-        body = Restarting(prompt=prompt, env=dict(env or {}))
+        body = Restarting(prompt=_given(prompt), env=dict(env or {}))
         return await self._of(session, "POST", "/start", SessionView, body=body)
 
     async def resume(
@@ -147,13 +149,13 @@ class SessionsOf:
         env: Mapping[str, str] | None = None,
     ) -> SessionView:
         """Where its conversation was."""
-        body = Restarting(prompt=prompt, env=dict(env or {}))
+        body = Restarting(prompt=_given(prompt), env=dict(env or {}))
         return await self._of(session, "POST", "/resume", SessionView, body=body)
 
     async def fork(
         self, session: str, prompt: PromptGiven | None = None, name: str = ""
     ) -> SessionView:
-        body, key = Forking(prompt=prompt, name=name), new_uuid()
+        body, key = Forking(prompt=_given(prompt), name=name), new_uuid()
         return await self._of(session, "POST", "/fork", SessionView, body=body, key=key)
 
     async def pause(self, session: str) -> SessionView:
@@ -209,3 +211,10 @@ def check_name(name: str, what: str, remedy: str) -> None:
 
 def _at(session: str, path: str) -> str:
     return f"/sessions/{quote(session, safe='')}{path}"
+
+
+_P = TypeVar("_P", PromptGiven, PromptGiven | None)
+
+
+def _given(prompt: _P) -> _P:
+    return [TextPart(str(prompt), mentions=True)] if isinstance(prompt, WithMentions) else prompt

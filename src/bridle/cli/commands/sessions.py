@@ -10,7 +10,16 @@ import typer
 
 from ..context import Context
 from ..errors import CommandError, Misused, NotNow, Refused
-from ..options import Env, Json, Name, Prompt, SessionName, SessionNames, prompt_of
+from ..options import (
+    Env,
+    HasMentions,
+    Json,
+    Name,
+    Prompt,
+    SessionName,
+    SessionNames,
+    prompt_of,
+)
 from ..tree import register
 from .starting import PANEL, given_values
 
@@ -41,11 +50,16 @@ def told_name(session: SessionView) -> str:
 
 
 def send(
-    context: typer.Context, session: SessionName, prompt: Prompt = None, is_json: Json = False
+    context: typer.Context,
+    session: SessionName,
+    prompt: Prompt = None,
+    has_mentions: HasMentions = False,
+    is_json: Json = False,
 ) -> None:
     """Tell an agent something. If it is busy, it hears it when its turn is over."""
     here = Context.of(context, is_json=is_json)
-    text = prompt_of(prompt if prompt is not None else ("-" if _is_piped() else None))
+    given = prompt if prompt is not None else ("-" if _is_piped() else None)
+    text = prompt_of(given, has_mentions=has_mentions)
     if text is None:
         raise Misused("nothing to send", "give a prompt, or `-` and something on stdin")
 
@@ -85,6 +99,7 @@ def resume(
     context: typer.Context,
     session: SessionName,
     prompt: Prompt = None,
+    has_mentions: HasMentions = False,
     env: Env = None,
     is_new: Annotated[
         bool, typer.Option("--new", help="With a new conversation, instead of the old one.")
@@ -93,7 +108,7 @@ def resume(
 ) -> None:
     """Start an agent again that has ended, where its conversation was."""
     here = Context.of(context, is_json=is_json)
-    text, values = prompt_of(prompt), given_values(env)
+    text, values = prompt_of(prompt, has_mentions=has_mentions), given_values(env)
 
     async def work() -> SessionView:
         async with here.client() as client:
@@ -120,12 +135,13 @@ def fork(
     context: typer.Context,
     session: SessionName,
     prompt: Prompt = None,
+    has_mentions: HasMentions = False,
     name: Name = "",
     is_json: Json = False,
 ) -> None:
     """Make a new session that goes on, by itself, from what this one has said so far."""
     here = Context.of(context, is_json=is_json)
-    text = prompt_of(prompt)
+    text = prompt_of(prompt, has_mentions=has_mentions)
 
     async def work() -> SessionView:
         async with here.client() as client:

@@ -34,6 +34,7 @@ def add_to(app: typer.Typer) -> None:
 def start(
     context: typer.Context,
     prompt: o.Prompt = None,
+    has_mentions: o.HasMentions = False,
     cwd: o.Cwd = Path(),
     name: o.Name = "",
     label: o.Labels = None,
@@ -61,7 +62,7 @@ def start(
     from msgspec.structs import replace
 
     new = replace(
-        _wish(here, cwd, prompt, name, label),
+        _wish(here, cwd, o.prompt_of(prompt, has_mentions=has_mentions), name, label),
         limits=limits_given(max_turns, max_cost, max_seconds, max_tokens, max_children),
         parent=parent,
         orphans="hand over" if orphans == "hand-over" else "stop",
@@ -79,7 +80,7 @@ def _wish(here: Context, cwd: Path, prompt: str | None, name: str, labels: o.Val
     settings = here.settings
     return NewSession(
         folder=str(folder_given(cwd)),
-        prompt=o.prompt_of(prompt),
+        prompt=prompt,
         name=name,
         labels=o.pairs_of(labels, "--label"),
         model=settings.model,

@@ -16,6 +16,7 @@ from msgspec import Raw, Struct
 
 from ...approvals import Person
 from ...errors import BridleError
+from ...protocol.outbound import WithMentions
 from ...server.shapes.sessions import SessionView
 from ...views.entries import TranscriptEntry
 from ..client import Client, ServerEvent
@@ -149,7 +150,9 @@ class Attached:
 
     def _send(self, text: str) -> None:
         self._ctrl_c.forget()
-        self._errands.begin(self._tell(self._client.sessions.send(self._session.id, text)))
+        self._errands.begin(
+            self._tell(self._client.sessions.send(self._session.id, WithMentions(text)))
+        )
 
     async def _tell(self, telling: Coroutine[Any, Any, object]) -> None:
         try:

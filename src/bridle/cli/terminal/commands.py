@@ -53,6 +53,7 @@ def add_to(app: typer.Typer) -> None:
 def run(
     context: typer.Context,
     prompt: o.Prompt = None,
+    has_mentions: o.HasMentions = False,
     cwd: o.Cwd = Path(),
     policy: own.PolicyHere = None,
     yes_to: own.YesTo = None,
@@ -81,6 +82,7 @@ def run(
     settings = {"policy": policy, "model": model, "mode": mode, "claude": claude}
     here = Context.of(context, is_json=is_json, **settings)
     text = _prompt(prompt, is_interactive=is_interactive, is_json=is_json)
+    text = o.mentioning(text) if has_mentions else text
     spec = _spec(here, cwd, resume, max_turns, max_cost, is_continued=is_continued)
     if is_detached:
         return here.run(detach(here, spec, text, name, yes_to))

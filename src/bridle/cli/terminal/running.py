@@ -13,6 +13,7 @@ import signal
 from ...approvals import Person
 from ...errors import SessionError
 from ...process.transport import StopLimits
+from ...protocol.outbound import WithMentions
 from ...session.session import Session
 from .denying import Unasked
 from .ending import DONE, Outcome, RunEnd, code_of, outcome_of
@@ -132,7 +133,7 @@ class Running:
         if self._session is None:
             self._early.append(text)
         elif not self._agent.over.is_set():
-            self._errands.begin(self._turn(text))
+            self._errands.begin(self._turn(WithMentions(text)))
 
     async def _turn(self, text: str) -> None:
         turn = self._agent.send(text, self._me.name)

@@ -137,7 +137,10 @@ def _launch(launch: Launch) -> LaunchView:
 
 
 class TextPart(Struct, frozen=True, tag="text", forbid_unknown_fields=True):
+    """`mentions`: the CLI may read the files that the text mentions (`@path`), without asking."""
+
     text: str
+    mentions: bool = False
 
 
 class ImagePart(Struct, frozen=True, tag="image", forbid_unknown_fields=True):
