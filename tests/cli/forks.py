@@ -49,17 +49,22 @@ class Command:
         socket.send_fds(_parent().requests, [request], [*streams, told_end])
         os.close(told_end)
         self._told = os.fdopen(told)
+        #: Another thread may be waiting for the end, and closes `_told` when it comes.
+        self._lock = threading.Lock()
         self.pid = int(self._told.readline())
 
     def send_signal(self, number: signal.Signals) -> None:
-        if not self._ends_within(0):
-            os.kill(self.pid, number)
+        with self._lock:
+            if not self._told.closed and not self._ends_within(0):
+                os.kill(self.pid, number)
 
     def wait(self, limit: float) -> int:
         """Its exit code; the negative number of the signal that has ended it."""
-        with self._told:
-            if not self._ends_within(limit):
-                self.send_signal(signal.SIGKILL)
+        has_ended = self._ends_within(limit)
+        if not has_ended:
+            self.send_signal(signal.SIGKILL)
+        with self._lock, self._told:
+            if not has_ended:
                 raise TimeoutError(f"it did not end within {limit} s")
             return int(self._told.readline())
 
