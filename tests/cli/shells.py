@@ -117,13 +117,14 @@ class Shell:
         raise AssertionError(f"the server has ended before {words} was so")
 
     def session(self, name: str, *states: str) -> Any:
-        """A session, once it is in one of these states."""
+        """A session, once it is in one of these states; idle only when no prompt waits for it."""
 
-        def holds(found: list[Any]) -> bool:
-            return any(one["name"] == name and one["state"] in states for one in found)
+        def is_there(one: Any) -> bool:
+            is_so = one["name"] == name and one["state"] in states
+            return is_so and not (one["state"] == "idle" and one["waiting"])
 
-        found = self.until("ps", "--all", holds=holds)
-        return next(one for one in found if one["name"] == name)
+        found = self.until("ps", "--all", holds=lambda found: any(map(is_there, found)))
+        return next(one for one in found if is_there(one))
 
     def approval(self) -> Any:
         """The one that waits, once it does."""
