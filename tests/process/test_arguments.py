@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -195,8 +196,29 @@ def test_the_environment_has_its_layers() -> None:
         "DISABLE_AUTOUPDATER": "1",
         "CLAUDE_CODE_ENTRYPOINT": "given",
         "PATH": os.defpath,
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "safe.bareRepository",
+        "GIT_CONFIG_VALUE_0": "explicit",
         MARKER: "l1",
     }
+
+
+def test_git_takes_no_folder_for_a_repository_by_its_files_alone(tmp_path: Path) -> None:
+    given = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "me"}
+    env = environment({"PATH": os.environ["PATH"], **given})
+    subprocess.run(["git", "init", "-q", "--bare", str(tmp_path)], check=True)
+
+    def git(*words: str) -> tuple[int, str]:
+        done = subprocess.run(
+            ["git", *words], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+        )
+        return done.returncode, (done.stdout or done.stderr).strip()
+
+    assert git("config", "user.name") == (0, "me")
+    code, words = git("rev-parse", "HEAD")
+    assert code != 0
+    assert "safe.bareRepository" in words
+    assert environment({"GIT_CONFIG_COUNT": "x"})["GIT_CONFIG_COUNT"] == "x"
 
 
 def test_what_was_given_can_be_taken_away_and_so_can_what_we_set() -> None:

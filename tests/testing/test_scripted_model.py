@@ -299,6 +299,9 @@ SIDE: dict[str, dict[str, Any]] = {
     "paths of a command (2.0)": {
         "system": "Extract any file paths that this command reads or modifies"
     },
+    "files of a repository (2.0)": {
+        "messages": [{"role": "user", "content": "Files modified by user:\n\n"}]
+    },
     "topic (2.0)": {"system": "answer with isNewTopic and title"},
     "session title": {"system": 'Make a title. JSON with a "title" field'},
 }
@@ -309,7 +312,7 @@ async def test_side_calls_use_up_no_turn(call: Any) -> None:
     body = {**request(), "tools": [], **SIDE[call.name]}
     async with ScriptedModel(["the turn"]) as model:
         _, answer = await post(model, body)
-        assert answer["content"][0]["text"] == call.answer
+        assert "".join(block["text"] for block in answer["content"]) == call.answer
         assert (model.unplayed, len(model.side_calls), model.requests) == (1, 1, [])
 
 

@@ -75,6 +75,10 @@ class InForce:
         self._put(self._policy.with_rules(*rules))
         self._added += tuple(rule for rule in rules if rule.behavior != "allow")
 
+    def trust(self, found: Iterable[str]) -> None:
+        """Of what repositories would have git run, this is trusted and nothing else."""
+        self._put(self._policy, msgspec.structs.replace(self._ground, trusted=frozenset(found)))
+
     def add_folders(self, folders: Iterable[str]) -> None:
         """The agent may work in these, too."""
         also = (*self._ground.also, *folders)

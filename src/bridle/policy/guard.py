@@ -20,8 +20,7 @@ _GUARDED = re.compile(
     r"""(?:/(?:
       \.claude/(?!worktrees/).* | \.claude | \.claude\.json | \.mcp\.json
     | \.bridle(?:/.*)? | bridle\.toml
-    | \.git | \.git/(?:hooks(?:/.*)? | config(?:\.worktree)? | info/attributes)
-    | \.git/(?:modules|worktrees)/.*/(?:hooks(?:/.*)? | config(?:\.worktree)?)
+    | \.git(?:/.*)?
     | \.(?:husky|githooks)(?:/.*)? | \.gitconfig
     | \.config/(?:git|fish|direnv|systemd|autostart)(?:/.*)? | \.local/share/systemd(?:/.*)?
     | \.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|envrc|inputrc|kshrc)
@@ -36,7 +35,7 @@ _GUARDED = re.compile(
 #: The same in short, for names that are known only in part.
 _NAMES = (
     *((".claude",), (".claude.json",), (".mcp.json",), (".bridle",), ("bridle.toml",)),
-    *((".git", "hooks"), (".git", "config"), (".husky",), (".githooks",), (".gitconfig",)),
+    *((".git",), (".husky",), (".githooks",), (".gitconfig",)),
     *((".bashrc",), (".bash_profile",), (".profile",), (".zshrc",), (".zshenv",), (".envrc",)),
     *((".ssh", "authorized_keys"), (".ssh", "config")),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from .paths import Place, absolute, clean, place
 from .reading import is_reading
@@ -14,6 +15,9 @@ from .verdicts import Ground
 #: Files that take anything and keep nothing.
 SINKS = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero"))
 MOVES = frozenset(("cd", "pushd", "popd"))
+#: Options of git by which it looks for a repository elsewhere.
+GIT_FOLDERS = ("-C", "--git-dir", "--work-tree")
+GIT_FOLDERS_EQUAL = ("--git-dir=", "--work-tree=")
 MAX_PLACES = 16
 MAX_PATH = 4096
 MAX_NAMES = 3_000
@@ -32,12 +36,9 @@ class Script:
         self.has_unknown = any(None in program.argv for program in self.every) or any(
             redirect.target.value is None for redirect in commands.redirects
         )
-        #: Elsewhere a repository may lie whose settings make git run something.
-        self._is_at_home = clean(cwd) == clean(ground.folder) and not any(
-            program.name in MOVES for program in self.every
-        )
         self._ground = ground
         self._reads: dict[int, bool] = {}
+        self._git_runs: str | None = None
         self._cwds: list[str] | None = [cwd]
         self._places: list[Place] | None = None
         self._changed: list[Place] | None = None
@@ -143,9 +144,47 @@ class Script:
         """Whether it only reads."""
         found = self._reads.get(id(program))
         if found is None:
-            found = is_reading(program) and (self._is_at_home or not _has_git(program))
+            found = is_reading(program) and (not _has_git(program) or self._is_git_harmless())
             self._reads[id(program)] = found
         return found
+
+    def _is_git_harmless(self) -> bool:
+        """Whether git runs nothing because a repository says so."""
+        if self._ground.git_runs:
+            return not self.git_runs()
+        return self._cwds == [self._ground.folder]  # elsewhere, there may be another one
+
+    def git_runs(self) -> str:
+        """What git would run, wherever this script has it run, that nobody trusts; as far as that
+        is looked up."""
+        if self._git_runs is None:
+            self._git_runs = next(self._untrusted(), "")
+        return self._git_runs
+
+    def _untrusted(self) -> Iterator[str]:
+        look = self._ground.git_runs
+        for program in self.every if look else ():
+            if program.name != "git" or not look:
+                continue
+            folders = self._git_folders(program)
+            if folders is None:
+                yield "what a repository says that is not known"
+            for folder in dict.fromkeys(folders or ()):
+                for runs in look(folder):
+                    if runs not in self._ground.trusted:
+                        yield runs
+
+    def _git_folders(self, program: Program) -> list[str] | None:
+        """Where this git may look for its repository; None where that is not known."""
+        folders = self._cwds
+        words = program.argv[1:]
+        for option, value in pairwise((*words[: program.reach], None)):
+            if option in GIT_FOLDERS or (option or "").startswith(GIT_FOLDERS_EQUAL):
+                given = value if option in GIT_FOLDERS else (option or "").partition("=")[2]
+                if given is None or folders is None:
+                    return None
+                folders = [*folders, *(absolute(given, f, self._ground.home) for f in folders)]
+        return folders
 
     def changed(self) -> list[Place]:
         """What is named to programs that may do more than read, and what is written to."""

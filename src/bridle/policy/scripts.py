@@ -154,6 +154,8 @@ class ScriptJudge:
             return found
         if found := next(filter(None, map(self._guard.whole, script.searched())), ""):
             return found
+        if found := script.git_runs():
+            return f"git would run {found}, which the repository brings and nobody has trusted"
         for program in script.every:
             globs = script.named_globs(program) if script.has_unknown else ()
             reads = script.reads(program)

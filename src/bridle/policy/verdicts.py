@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -50,6 +50,10 @@ class Ground(Struct, frozen=True, kw_only=True):
     servers: tuple[str, ...] = ()
     #: Whether file names that differ only in case are the same file.
     ignores_case: bool = False
+    #: What git would run in a folder because the repository there says so, where that is looked
+    #: up; and what of it a person has trusted.
+    git_runs: Callable[[str], Sequence[str]] | None = None
+    trusted: frozenset[str] = frozenset()
 
 
 class Allowed(Struct, frozen=True, tag="allow"):

@@ -179,6 +179,7 @@ def cli_environment(spec: LaunchSpec, inherited: Mapping[str, str], launch: str)
     # A nested agent that believes that it runs inside of another refuses to start.
     base = {name: value for name, value in inherited.items() if name != "CLAUDECODE"}
     env = {**(base if spec.inherit_env else {}), **ours, **spec.env}
+    env |= _git_settings(env)
     for name in (*spec.unset, *(("ANTHROPIC_API_KEY",) if spec.remove_api_key else ())):
         env.pop(name, None)
     env.setdefault("PATH", os.defpath)
@@ -190,6 +191,20 @@ def cli_environment(spec: LaunchSpec, inherited: Mapping[str, str], launch: str)
     # An agent that runs below another one belongs to both.
     above = inherited.get(MARKER)
     return {**env, MARKER: f"{above}/{launch}" if above else launch}
+
+
+def _git_settings(env: Mapping[str, str]) -> dict[str, str]:
+    """One more setting for git: no folder is a repository only because it has a repository's files
+    in it. Whoever could write them could have git run anything."""
+    count = env.get("GIT_CONFIG_COUNT", "0")
+    if not count.isdecimal():
+        return {}  # git will say so
+    number = int(count)
+    return {
+        "GIT_CONFIG_COUNT": str(number + 1),
+        f"GIT_CONFIG_KEY_{number}": "safe.bareRepository",
+        f"GIT_CONFIG_VALUE_{number}": "explicit",
+    }
 
 
 #: What marks every process of a launch.

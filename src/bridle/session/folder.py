@@ -24,6 +24,7 @@ from ..errors import InvalidLaunch, InvalidPolicy
 from ..policy.files import parse_settings
 from ..policy.rules import Rule
 from ..process.spec import LaunchSpec
+from .repository import GitRuns, git_runs
 
 #: Settings that give nothing: all others are told. (Of permissions, what only takes rights away.)
 HARMLESS = frozenset(("$schema", "includeCoAuthoredBy", "attribution", "spinnerTipsEnabled"))
@@ -38,6 +39,8 @@ MAX_SETTINGS = 1_000_000
 MAX_SIZE = 16_000_000
 MAX_FILES = 1_000
 MAX_DEPTH = 60
+#: Where no repository can be; git tells of it.
+NO_GIT = "/dev/null/Bridle has switched git off here: see `bridle trust`"
 TOO_MUCH = "more than can be looked at"
 
 _log = logging.getLogger("bridle.session")
@@ -64,6 +67,8 @@ class Survey(Struct, frozen=True):
     instructions: str = ""
     #: What its settings deny, or want asked: that holds, trusted or not.
     rules: tuple[Rule, ...] = ()
+    #: What git would run there by the repository's own settings; in `brings` as well.
+    git: tuple[GitRuns, ...] = ()
 
     def is_same(self, other: Survey) -> bool:
         """Whether nothing has changed since."""
@@ -96,10 +101,22 @@ def survey_of(folder: str | os.PathLike[str]) -> Survey:
                 brings.append(Brought(TOO_MUCH, str(file)))
                 continue
             digest.update(f"{name}\0{hashed}\0".encode("utf-8", "surrogateescape"))
+    git = git_runs(str(real))
+    for runs in git:
+        brings.append(Brought(runs.what, runs.file, runs.words))
+        digest.update(f"{runs}\0".encode("utf-8", "surrogateescape"))
     # What can't be looked at to its end can't be trusted either.
     is_whole = not any(brought.what == TOO_MUCH for brought in brings)
     seen = digest.hexdigest() if is_whole else ""
-    return Survey(str(real), tuple(brings), seen, _instructions(real), tuple(rules))
+    return Survey(str(real), tuple(brings), seen, _instructions(real), tuple(rules), git)
+
+
+def without_git(spec: LaunchSpec, found: Survey) -> LaunchSpec:
+    """The launch with git switched off, if it would run what the folder brings. Some CLIs run
+    `git status` by themselves, and no gate sees that."""
+    if not any(runs.is_unasked for runs in found.git):
+        return spec
+    return msgspec.structs.replace(spec, env={"GIT_DIR": NO_GIT, **spec.env})
 
 
 def kept_out(spec: LaunchSpec, found: Survey) -> LaunchSpec:

@@ -334,6 +334,9 @@ class Gate:
             decision = Deny(MOVED)
         seen.decision = decision
         if isinstance(decision, Deny):
+            if decision.interrupt is True:
+                # A hook's answer can't end the turn: behind it the model might be asked once more.
+                self._end_turn()
             return _output("deny", decision.message)
         self._directory.allowed(request.tool_use_id or "", seen.call, request.agent_id)
         return self._allowing_output(seen, decision)
@@ -418,14 +421,8 @@ class Gate:
                 self._tell(self._desk.delivered, tool_use_id or "")
                 if seen.was_approved and isinstance(seen.decision, Deny):
                     self._tell(self._desk.overruled, tool_use_id or "", seen.decision.message)
-            self._went_out(request, seen.decision)
-
-    def _went_out(self, request: InboundRequest, decision: Decision) -> None:
-        if isinstance(request, CanUseTool):
-            self._plans.chose(decision, request)
-        elif isinstance(decision, Deny) and decision.interrupt is True:
-            # A hook's answer can't end the turn.
-            self._end_turn()
+            if isinstance(request, CanUseTool):
+                self._plans.chose(seen.decision, request)
 
     def told_mode(self, mode: str) -> None:
         """The CLI has said in which mode it is."""

@@ -7,8 +7,11 @@ import stat
 import sys
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ..policy.paths import is_own
 from ..policy.verdicts import Ground
+from .repository import git_runs
 
 #: Links to whoever asks.
 _WHO_ASKS = frozenset(("/proc/self", "/proc/thread-self"))
@@ -37,6 +40,11 @@ def ground_of(
         guarded=guarded,
         ignores_case=sys.platform in ("darwin", "win32"),
     )
+
+
+def with_repositories(ground: Ground) -> Ground:
+    """The same, where what git would run by a repository's own settings is looked up."""
+    return replace(ground, git_runs=lambda folder: tuple(map(str, git_runs(folder))))
 
 
 class _Resolver:

@@ -17,7 +17,7 @@ from ..process.arguments import can_bypass
 from ..process.spec import LaunchSpec
 from ..protocol.requests import Agent, Initialize
 from .desk import Approver, Desk
-from .folder import Survey, kept_out, survey_of
+from .folder import Survey, kept_out, survey_of, without_git
 from .gate import Gate
 from .hooks import Hooks
 from .options import REQUEST_SECONDS
@@ -72,7 +72,12 @@ def launched(
     found = survey_of(spec.cwd or ".")
     # What it denies, or wants asked, holds whoever trusts it: old CLIs hold to none of that.
     gate.policy.add_rules(found.rules)
-    if spec.setting_sources is not None or (trust and found.is_same(trust)):
+    is_trusted = trust is not None and found.is_same(trust)
+    if is_trusted:
+        gate.policy.trust(map(str, found.git))
+    else:
+        spec = without_git(spec, found)
+    if spec.setting_sources is not None or is_trusted:
         return spec, None
     # Also if it brings nothing: what comes there later would be in force at once.
     if not found.brings:

@@ -14,7 +14,7 @@ from ..policy.presets import NAMES
 from ..policy.rules import Rule, parse_rule
 from ..process.spec import LaunchSpec
 from .folder import bytes_of
-from .ground import ground_of
+from .ground import ground_of, with_repositories
 
 
 class Ungated:
@@ -51,7 +51,7 @@ def in_force(given: str | os.PathLike[str] | Policy, spec: LaunchSpec) -> InForc
         guarded=policy.files,
         **homes_of(spec),
     )
-    return InForce(policy, ground)
+    return InForce(policy, with_repositories(ground))
 
 
 class Homes(TypedDict):

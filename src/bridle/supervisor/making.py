@@ -21,11 +21,13 @@ from ..errors import InvalidLaunch
 from ..policy.force import InForce
 from ..policy.rules import Rule, parse_rule
 from ..process.spec import LaunchSpec, StrPath
-from ..session.folder import Survey, bytes_of, instructed
+from ..session.folder import Survey, bytes_of, instructed, survey_of
 from ..session.gate import Gate
+from ..session.ground import with_repositories
 from ..session.hooks import Hooks
 from ..session.making import handlers_of, handshake_seconds, hello, launched
 from ..session.options import SessionOptions
+from ..session.repository import git_runs
 from ..session.responder import Handlers
 from ..session.tools import DEFAULT_SERVER, Tools, ToolServers
 from .delegations import SERVER, above_of, ground_under, pinned
@@ -118,8 +120,19 @@ async def make_again(means: Means, record: SessionRecord, launch: str) -> Made:
     gate, desk = await gate_of(means, record, launch)
     if rules := _rules(record):
         gate.policy.add_rules(rules)
+    if found := await _trusted(means, record):
+        gate.policy.trust(map(str, found.git))
     gate.is_in_past = True
     return _made(means, record, launch, spec, gate, desk)
+
+
+async def _trusted(means: Means, record: SessionRecord) -> Survey | None:
+    """What the folder brings, if somebody trusts it and git would run something of it."""
+    if not await asyncio.to_thread(git_runs, record.folder):
+        return None
+    found = await asyncio.to_thread(survey_of, record.folder)
+    trusted = TrustedFolders(means.journal, means.now)
+    return found if await trusted.is_trusted(found.folder, found.digest) else None
 
 
 def _rules(record: SessionRecord) -> list[Rule]:
@@ -133,7 +146,7 @@ async def gate_of(means: Means, record: SessionRecord, launch: str) -> tuple[Gat
     # The record may change meanwhile.
     digest, guarded = record.policy, record.guarded
     policy = await pinned(means, digest, guarded)
-    ground = ground_under(means, record, policy)
+    ground = with_repositories(ground_under(means, record, policy))
     force = InForce(policy, ground, await above_of(means, record))
     desk = await seated(
         means.approvals,

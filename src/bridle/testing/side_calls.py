@@ -30,6 +30,9 @@ SIDE_CALLS = (
         "<is_displaying_contents>false</is_displaying_contents>",
     ),
     SideCall(
+        "files of a repository (2.0)", lambda r: r.prompt.startswith("Files modified by user:"), ""
+    ),
+    SideCall(
         "topic (2.0)",
         lambda r: "isNewTopic" in r.system,
         '{"isNewTopic": false, "title": null}',
