@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -178,6 +179,19 @@ def test_a_folder_is_shown_then_trusted_listed_and_distrusted(bridle: Said, tmp_
     assert bridle("trust", "remove", str(app)) == f"{app} is not trusted any more\n"
     assert json.loads(bridle("trust", "list", "--json")) == []
     assert "never was trusted" in bridle("trust", "remove", "/tmp", code=4)
+
+
+def test_git_is_asked_about_where_a_repository_brings_programs_until_it_is_trusted(
+    bridle: Said, tmp_path: Path
+) -> None:
+    app = tmp_path / "app"
+    app.mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=app, check=True)
+    subprocess.run(["git", "config", "core.fsmonitor", "./x"], cwd=app, check=True)
+    words = ("policy", "explain", "git status", "--policy", "edits", "--cwd", str(app))
+    assert "git would run core.fsmonitor" in bridle(*words)
+    assert "core.fsmonitor" in bridle("trust", str(app), "--yes")
+    assert bridle(*words).startswith("Allowed")
 
 
 # --- what may be delegated, and what is for people alone

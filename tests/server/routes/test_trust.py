@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import httpx
 
@@ -17,6 +18,10 @@ def brings(home: Home, words: str = "true") -> None:
     settings.parent.mkdir(exist_ok=True)
     hook = {"hooks": [{"type": "command", "command": words}]}
     settings.write_text(json.dumps({"hooks": {"Stop": [hook]}}))
+
+
+def git(home: Home, *words: str) -> None:
+    subprocess.run(["git", *words], cwd=home.work, check=True)
 
 
 async def test_what_a_folder_brings_is_shown_trusted_and_withdrawn(
@@ -110,3 +115,23 @@ async def test_a_reader_has_no_folder_looked_at(house: House, home: Home) -> Non
         for folder in (str(home.work), "/nowhere/at/all"):
             answer = await reader.get("/trust/survey", params={"folder": folder})
             assert refused(answer) == (403, "forbidden")
+
+
+async def test_a_policy_is_tried_as_it_holds_in_a_trusted_repository(
+    home: Home, client: httpx.AsyncClient
+) -> None:
+    git(home, "init", "-q")
+    git(home, "config", "diff.external", "./x")
+    folder = {"folder": str(home.work)}
+    call = {"tool": "Bash", "input": {"command": "git diff"}}
+
+    async def verdict() -> str:
+        body = {**folder, "policy": "edits", "calls": [call]}
+        [result] = told(await client.post("/policies/test", json=body))["results"]
+        return str(result["behavior"])
+
+    assert await verdict() == "ask"
+    survey = told(await client.get("/trust/survey", params=folder))
+    assert [one["what"] for one in survey["brings"]] == ["diff.external"]
+    told(await client.put("/trust", json={**folder, "digest": survey["digest"]}))
+    assert await verdict() == "allow"

@@ -6,6 +6,7 @@ Presets and files need no server; kept ones are asked of it, or of the home wher
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from ..context import Context
 from ..errors import Misused, NoHome, NotFound
 from ..options import Json
 from ..tree import QuickGroup, register
+from ..trust import trusted_survey
 
 if TYPE_CHECKING:
     from ...policy import Call, Delegable, InForce, Policy
@@ -115,7 +117,7 @@ def explain(
 
     here = Context.of(context, is_json=is_json, policy=given)
     call = _call(command, tool, fields, mode)
-    force = on(named(here, here.settings.policy), cwd)
+    force = here.run(on(here, named(here, here.settings.policy), cwd))
     verdict = force.judge(call)
     suggested = (
         suggest(call, force.ground, policy=force.policy) if isinstance(verdict, Asked) else []
@@ -143,14 +145,18 @@ def _call(command: str | None, tool: str, fields: str | None, mode: str | None) 
         raise Misused(f"--input is no JSON object: {error}") from error
 
 
-def on(found: Policy, folder: Path) -> InForce:
+async def on(here: Context, found: Policy, folder: Path) -> InForce:
     """The policy for an agent in this folder."""
     from ...process.spec import LaunchSpec
     from ...session.policies import in_force
 
-    if not folder.is_dir():
+    path = os.path.abspath(folder)  # noqa: ASYNC240, PTH100 - looked at once
+    if not os.path.isdir(path):  # noqa: ASYNC240, PTH112
         raise Misused(f"there is no folder {folder}", "give one with --cwd")
-    return in_force(found, LaunchSpec(cwd=str(folder.absolute())))
+    force = in_force(found, LaunchSpec(cwd=path))
+    if trust := await trusted_survey(here, path):
+        force.trust(map(str, trust.git))
+    return force
 
 
 def named(here: Context, name: str) -> Policy:

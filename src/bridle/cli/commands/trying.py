@@ -64,9 +64,8 @@ def try_it(
     if calls is not None and session:
         raise Misused("--calls and --session are two things", "give one of them")
     policy = named(here, name)
-    trials = (
-        [_trial(policy, cwd, _read(calls))] if calls else here.run(_past(here, policy, session))
-    )
+    past = _trial(here, policy, cwd, _read(calls)) if calls else None
+    trials = [here.run(past)] if past else here.run(_past(here, policy, session))
     _show(here, trials)
     if is_strict and any(trial.differently for trial in trials):
         raise typer.Exit(FAILED)
@@ -98,11 +97,11 @@ def _rows(differing: list[Differs]) -> list[tuple[str, ...]]:
     ]
 
 
-def _trial(policy: Policy, folder: Path, past: list[Past]) -> Trial:
+async def _trial(here: Context, policy: Policy, folder: Path, past: list[Past]) -> Trial:
     from ...policy import try_policy
     from .policy import on
 
-    force = on(policy, folder)
+    force = await on(here, policy, folder)
     return try_policy(force.policy.on(force.ground), past)
 
 
@@ -132,7 +131,8 @@ async def _past(here: Context, policy: Policy, chosen: Values) -> list[Trial]:
         for one in sessions:
             folder = Path(one.folder)
             if folder.is_dir():  # noqa: ASYNC240 - of this machine, and looked at once
-                trials.append(_trial(policy, folder, await _calls(client, one.id)))
+                past = await _calls(client, one.id)
+                trials.append(await _trial(here, policy, folder, past))
         return trials
 
 

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from ...approvals import Person
 from ...process.spec import LaunchSpec
-from ...session.folder import Survey, survey_of
 from ..context import Context
-from ..errors import OK, CommandError, Misused, NotNow
+from ..errors import OK, Misused, NotNow
 from ..people import person_here
+from ..trust import trusted_survey
 from .ending import tell_end
 from .local import Plan, open_agent
 from .rendering import Look
@@ -34,7 +34,7 @@ async def run_here(
     here: Context, plan: Plan, prompt: str | None, *, is_interactive: bool, is_verbose: bool
 ) -> int:
     """One agent in this process; its exit code."""
-    plan = replace(plan, trust=await _trusted(here, str(plan.spec.cwd)))
+    plan = replace(plan, trust=await trusted_survey(here, str(plan.spec.cwd)))
     me = Person(person_here(), "terminal")
     look = Look(
         folder=str(plan.spec.cwd),
@@ -49,20 +49,6 @@ async def run_here(
         end = await running.go(prompt)
         tell_end(end, sitting, is_json=here.is_json)
     return end.exit_code
-
-
-async def _trusted(here: Context, folder: str) -> Survey | None:
-    """What the folder brings, if somebody has said that they trust just that. The home knows, and
-    need not be asked where there is nothing to trust."""
-    found = survey_of(folder)
-    if not found.brings or not here.settings.home.exists():
-        return None
-    try:
-        async with here.client(offline=True) as client:
-            told = await client.trust.survey(found.folder)
-    except CommandError:
-        return None  # whoever can't be asked has not said yes
-    return found if told.is_trusted and told.digest == found.digest else None
 
 
 async def detach(

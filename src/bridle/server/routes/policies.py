@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from litestar import Response, delete, get, post, put
 from litestar.params import FromPath, JSONBody
 
 from ...approvals.policies import Policies
+from ...approvals.trust import TrustedFolders
 from ...errors import Asleep, InvalidPolicy, NotPossible
 from ...policy.force import InForce
 from ...policy.policy import Policy
 from ...policy.presets import NAMES, PRESETS
 from ...policy.verdicts import Behavior, Call
 from ...process.spec import LaunchSpec
+from ...session.folder import survey_of
 from ...session.policies import in_force
 from ...supervisor.policies import Named
 from ..access import HttpRequest, takes
@@ -119,6 +123,10 @@ async def test_policy(
     given = await house.policies.given(data.policy)
     spec = LaunchSpec(cwd=folder_of(data.folder))
     force = in_force(given.policy if isinstance(given, Named) else given, spec)
+    found = await asyncio.to_thread(survey_of, str(spec.cwd))
+    folders = TrustedFolders(house.supervisor.journal, house.now)
+    if found.git and await folders.is_trusted(found.folder, found.digest):
+        force.trust(map(str, found.git))
     results = [_tried(force, call) for call in data.calls]
     is_expected = all(result.is_expected is not False for result in results)
     view = TrialView(results=results, is_expected=is_expected)
