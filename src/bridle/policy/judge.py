@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,15 +20,17 @@ from .policy import Policy
 from .presets import PRESETS, Preset, Table
 from .rules import DomainPattern, NamePattern, Rule, host_of
 from .scripts import ScriptJudge
-from .tools import EDITS, FETCH, NAMED, READS, SHELL, Kind, kind_of
+from .tools import COMMAND, EDITS, EXPANDED, FETCH, NAMED, READS, SHELL, Kind, kind_of
 from .verdicts import Allowed, Asked, Behavior, Call, Denied, Ground, Verdict
 from .wording import OWN_PATH, allowed_by, asked_by, by_preset, denied, doubted, explained
 
 MAX_PATH = 4096
 MAX_TEXTS = 2_000
+MAX_SHOWN = 200
 
 ODD_PATH = "Claude Code may take its path for another one: of blanks and rare characters in it, \
 versions drop or change some"
+UNKNOWN_INLINE = "it may run commands by itself, and not all of them are known"
 _FILE_URL = re.compile(r"\Afile://(?:localhost)?(?=/)", re.IGNORECASE)
 _ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
 _LIKE_A_PATH = re.compile(r"/|~|\.{1,2}(?:/|\Z)")
@@ -79,6 +82,8 @@ class Judge:
         if found := self._hidden([where for where, _ in named], "deny"):
             return denied(found)
         verdict = self._unguarded(call, where, table, preset)
+        if call.tool in EXPANDED:
+            verdict = self._with_inline(call, verdict, table, preset)
         if "command" in call.input and kind_of(call.tool) == "other" and call.tool not in NAMED:
             verdict = self._as_script(call, verdict, table, preset)
         if isinstance(verdict, Allowed) and (doubt := self._doubted(named)):
@@ -94,6 +99,37 @@ class Judge:
         if isinstance(told, Denied) or (isinstance(told, Asked) and isinstance(verdict, Allowed)):
             return told
         return verdict
+
+    def _with_inline(self, call: Call, verdict: Verdict, table: Table, preset: Preset) -> Verdict:
+        """A skill may run commands by itself: the strictest word counts."""
+        if isinstance(verdict, Denied):
+            return verdict
+        for command in self._inline(call):
+            if command is None:
+                return Asked(UNKNOWN_INLINE)
+            as_shell = Call(SHELL, {"command": command}, call.mode, call.cwd)
+            told = self._scripts.judge(as_shell, table, preset)
+            if isinstance(told, Denied):
+                return told
+            if isinstance(told, Asked) and not (isinstance(verdict, Asked) and verdict.guard):
+                because = f"it runs `{_short(command)}` by itself: {told.because}"
+                verdict = Asked(because, told.rule, told.source, told.guard, told.notes)
+        return verdict
+
+    def _inline(self, call: Call) -> Sequence[str | None]:
+        look = self.ground.inline_commands
+        if look is None:
+            return ()
+        name = call.input.get(EXPANDED[call.tool], "")
+        arguments = call.input.get("args", "")
+        if call.tool == COMMAND and isinstance(name, str):
+            name, _, arguments = name.removeprefix("/").partition(" ")
+        if not isinstance(name, str) or not isinstance(arguments, str | None):
+            return (None,)
+        if "@" in (arguments or ""):
+            return (None,)  # a file that is mentioned is read
+        found = look(name.removeprefix("/"), arguments or "")
+        return (None,) if found is None else found
 
     def _unguarded(self, call: Call, where: Place | None, table: Table, preset: Preset) -> Verdict:
         kind = self._kind(call.tool)
@@ -229,6 +265,10 @@ class Judge:
             return None
         rules = (*self._rules.about("deny", FETCH), *self._rules.about("ask", FETCH))
         return next((rule for rule in rules if rule.pattern is not None), None)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 def _with_usual_path(call: Call) -> Call | None:

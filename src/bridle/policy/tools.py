@@ -54,6 +54,9 @@ NAMED = {
     "Skill": "skill",
     "SlashCommand": "command",
 }
+COMMAND = "SlashCommand"
+#: The CLI puts a file in the place of these, with commands in it that it runs.
+EXPANDED = {name: NAMED[name] for name in ("Skill", COMMAND)}
 WEB = frozenset((FETCH, "WebSearch"))
 
 #: Tools that have two names, by version.

@@ -50,6 +50,9 @@ class Ground(Struct, frozen=True, kw_only=True):
     servers: tuple[str, ...] = ()
     #: Whether file names that differ only in case are the same file.
     ignores_case: bool = False
+    #: The commands that a skill or slash command runs by itself, by its name and its arguments;
+    #: None where they can't be known.
+    inline_commands: Callable[[str, str], Sequence[str] | None] | None = None
     #: What git would run in a folder because the repository there says so, where that is looked
     #: up; and what of it a person has trusted.
     git_runs: Callable[[str], Sequence[str]] | None = None

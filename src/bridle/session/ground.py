@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ..policy.paths import is_own
 from ..policy.verdicts import Ground
+from .inline_commands import InlineCommands
 from .repository import git_runs
 
 #: Links to whoever asks.
@@ -38,6 +39,7 @@ def ground_of(
         bridle_home=bridle_home,
         addresses=addresses,
         guarded=guarded,
+        inline_commands=InlineCommands(path, claude_home or f"{home or Path.home()}/.claude", also),
         ignores_case=sys.platform in ("darwin", "win32"),
     )
 

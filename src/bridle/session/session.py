@@ -36,6 +36,7 @@ from .commit import NOTHING_BETWEEN, Batch, Seams
 from .folder import Survey
 from .gate import Gate
 from .gated import GatedControls
+from .inline_commands import check_prompt
 from .options import SessionOptions
 from .outgoing import Outgoing, nowhere
 from .past import Past, SavedSession, connection_of
@@ -249,6 +250,8 @@ class Session(GatedControls):
         self._check_open()
         if not query and self.capabilities.does("prompts without a query") == "no":
             raise NotSupported("a prompt without a query", self.capabilities.version, "2.1.325")
+        if self.policy:
+            check_prompt(prompt, self.policy.ground, self.policy.judge)
         uuid = new_uuid()
         line = self._connection.prompt(
             prompt,

@@ -45,7 +45,7 @@ from .making import check_servers, stored_spec
 from .means import Means
 from .notes import note
 from .policies import PolicyGiven, policy_of, source_of
-from .prompts import Said, checked_uuid, prompted
+from .prompts import Said, check_commands, checked_uuid, prompted
 from .record import SessionRecord
 from .sessions import Sessions, copy
 
@@ -129,6 +129,8 @@ class Births:
             created = self._created(session, wish, given, above, env)
             created = replace(created, by=_name(by), at=self._means.now())
             queued = stream.Queued(at=created.at) if wish.start else None
+            if not isinstance(by, Agent):
+                await check_commands(self._means, created, wish.prompt, given.policy)
             events = self._events(created, wish.prompt, queued, by)
             await self._keep(given.above, by)
             await self._apply(created, given.policy.text, given.source, by)
@@ -249,6 +251,9 @@ class Births:
             queued = stream.Queued(
                 at=created.at, resume=was.claude_session_id, fork=True, node=fork.at
             )
+            if not isinstance(by, Agent):
+                policy = await policy_under(self._means, was)
+                await check_commands(self._means, created, fork.prompt, policy)
             events = self._events(created, fork.prompt, queued, by)
             text = await self._policies.text(was.policy)
             if standing:

@@ -15,7 +15,7 @@ from ..policy.presets import Preset
 from ..policy.rules import Rule, parse_rule
 from ..policy.verdicts import Ground
 from ..session.ground import ground_of
-from ..views.stream import Ceiling
+from ..views.stream import Ceiling, Created
 from .means import Means
 from .record import SessionRecord
 
@@ -71,7 +71,7 @@ async def pinned(means: Means, digest: str, guarded: tuple[str, ...]) -> Policy:
     return means.policies[key]
 
 
-def ground_under(means: Means, record: SessionRecord, policy: Policy) -> Ground:
+def ground_under(means: Means, record: SessionRecord | Created, policy: Policy) -> Ground:
     """Where a session stands, under this policy."""
     ground = ground_of(
         record.folder,
@@ -83,7 +83,7 @@ def ground_under(means: Means, record: SessionRecord, policy: Policy) -> Ground:
     return replace(ground, servers=_servers(record))
 
 
-def folders_of(record: SessionRecord) -> tuple[str, ...]:
+def folders_of(record: SessionRecord | Created) -> tuple[str, ...]:
     """The folders beside its own that it was started with."""
     return tuple(map(str, record.spec.get("add_dirs", ())))
 
@@ -98,7 +98,7 @@ def _ground_of_ceiling(means: Means, ceiling: Ceiling) -> Ground:
     )
 
 
-def _servers(record: SessionRecord) -> tuple[str, ...]:
+def _servers(record: SessionRecord | Created) -> tuple[str, ...]:
     return (SERVER,) if record.loopback else ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TypeAlias
 from uuid import UUID
@@ -10,9 +11,14 @@ from msgspec import Raw
 
 from ..errors import InvalidLaunch
 from ..ids import new_uuid
+from ..policy.policy import Policy
 from ..protocol.blocks import KnownBlock
 from ..protocol.outbound import prompt_line
-from ..views.stream import Prompted
+from ..session.inline_commands import check_prompt
+from ..views.stream import Created, Prompted
+from .delegations import ground_under
+from .means import Means
+from .record import SessionRecord
 
 #: What an agent can be told: text, or blocks with texts among them.
 Said: TypeAlias = str | Sequence[KnownBlock | str]
@@ -25,6 +31,14 @@ def prompted(
     uuid = checked_uuid(uuid) if uuid else new_uuid()
     line = prompt_line(prompt, uuid=uuid, is_verbatim=is_verbatim)
     return Prompted(uuid=uuid, line=Raw(line.rstrip(b"\n")), at=now, by=by)
+
+
+async def check_commands(
+    means: Means, record: SessionRecord | Created, prompt: Said | None, policy: Policy
+) -> None:
+    """InvalidRequest for a slash command that would run what the policy forbids."""
+    ground = ground_under(means, record, policy)
+    await asyncio.to_thread(check_prompt, prompt, ground, policy.on(ground).judge)
 
 
 def checked_uuid(given: str) -> str:

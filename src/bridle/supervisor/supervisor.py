@@ -20,6 +20,7 @@ from ..errors import Asleep, JournalUnwritable, NotPossible
 from ..journal import Journal
 from ..process.transport import Stopped
 from ..protocol.answers import Interrupted
+from ..session.inline_commands import slash_commands
 from ..session.session import Session
 from ..views import stream
 from ..views.stream import External, Limits, OrphanRule, PauseCause
@@ -27,13 +28,14 @@ from .audience import Listener
 from .births import Births, Fork, Wish
 from .charge import Charge
 from .course import Course
+from .delegations import policy_under
 from .environment import Value
 from .external import Outside
 from .lineage import LineageLimits, orphans_of
 from .means import Means
 from .notes import note
 from .policies import PolicyGiven, put_under
-from .prompts import Said, prompted
+from .prompts import Said, check_commands, prompted
 from .record import SessionRecord
 from .sessions import Forgotten, copy
 from .states import Operation, check_possible, check_possible_elsewhere
@@ -248,6 +250,8 @@ class Supervisor:
         """Have the agent told this; gives the prompt's uuid once it is written down. Where it
         `is_verbatim`, the CLI reads no files and runs no commands that are named in it."""
         charge = self._checked("send", session)
+        if not is_verbatim:
+            await self._check_commands(charge, prompt)
         body = prompted(prompt, self._means.now(), by, uuid, is_verbatim=is_verbatim)
         if charge.pen.is_stuck:
             raise JournalUnwritable("the prompt was not taken: the log can't be written just now")
@@ -304,10 +308,16 @@ class Supervisor:
             resume = charge.record.claude_session_id if operation == "resume" else None
             events = [note(stream.QUEUED, stream.Queued(at=now, resume=resume))]
             if prompt is not None:
+                await self._check_commands(charge, prompt)
                 events.insert(0, note(stream.PROMPTED, prompted(prompt, now, "")))
             await charge.pen.stored(events)
             last = charge.pen.last_seq
             return await self._sessions.wait(charge, lambda record: record.seq >= last)
+
+    async def _check_commands(self, charge: Charge, prompt: Said) -> None:
+        if slash_commands(prompt):
+            policy = await policy_under(self._means, charge.record)
+            await check_commands(self._means, charge.record, prompt, policy)
 
     async def pause(self, session: str, *, by: str = "", words: str = "") -> None:
         """End the turn that runs, and tell the agent nothing more until `unpause`."""

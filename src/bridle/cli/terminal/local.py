@@ -26,6 +26,7 @@ from ...protocol.events import StreamEnded
 from ...session.commit import Batch, Then
 from ...session.connect import Connecting, connect
 from ...session.folder import Survey
+from ...session.inline_commands import check_prompt
 from ...session.policies import in_force
 from ...session.session import Session
 from ...session.turns import Turn
@@ -99,6 +100,8 @@ class LocalAgent:
 
     def send(self, text: str, by: str) -> Turn:
         assert self._session
+        if policy := self._session.policy:
+            check_prompt(text, policy.ground, policy.judge)
         turn = self._session.prompt(*self._recording.prompt(text, by))
         turn.discard()  # what it says is shown from the stream
         return turn

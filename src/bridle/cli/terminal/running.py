@@ -11,7 +11,7 @@ import asyncio
 import signal
 
 from ...approvals import Person
-from ...errors import SessionError
+from ...errors import InvalidRequest, SessionError
 from ...process.transport import StopLimits
 from ...protocol.outbound import WithMentions
 from ...session.session import Session
@@ -136,11 +136,14 @@ class Running:
             self._errands.begin(self._turn(WithMentions(text)))
 
     async def _turn(self, text: str) -> None:
-        turn = self._agent.send(text, self._me.name)
         try:
+            turn = self._agent.send(text, self._me.name)
             result = await turn.result()
         except SessionError:
             self._outcome = "failed"  # how it ended is shown
+        except InvalidRequest as error:
+            self._outcome = "failed"
+            self._view.say(str(error), "no")
         else:
             self._outcome = outcome_of(result)
         finally:

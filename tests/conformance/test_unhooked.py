@@ -1,4 +1,5 @@
-"""A repository that has git run programs: nobody does, neither the agent nor the CLI by itself."""
+"""What the CLI runs by itself, without a hook: git in a repository that has it run programs, and
+the commands of skills and slash commands."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import bridle
+from bridle.errors import InvalidRequest
+from bridle.process.spec import LaunchOptions
 from bridle.protocol.permissions import Deny
 from bridle.testing import Turn, tool_use
 
@@ -67,3 +70,35 @@ async def test_trusted_repository(lab: Lab) -> None:
         assert "On branch" in heard.last_output()[0]
     assert judge.asked == []
     assert ran.exists()
+
+
+@pytest.mark.parametrize("command", ["touch t.txt", "echo fine"])
+async def test_commands_of_a_skill(lab: Lab, command: str) -> None:
+    """A skill runs commands by itself, in bypass mode: only such that the policy allows"""
+    skill = lab.config_dir / "skills/x/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text(f"---\ndescription: x\n---\nIt says: !`{command}`\n")
+    script: list[Turn | str] = [Turn(tool_use("Skill", skill="x")), "Done."]
+    policy = bridle.Policy("autonomous", deny=["Bash(touch:*)"])
+    launch: LaunchOptions = {"permission_mode": "bypassPermissions", "env": {"IS_SANDBOX": "1"}}
+    async with lab.session(script, policy=policy, **launch) as talk:
+        heard = await talk.say("go")
+        output, is_error = heard.last_output()
+        assert is_error == command.startswith("touch")
+        assert ("Bridle denied this" in output) == is_error
+        if not is_error:
+            assert "It says: fine" in str(talk.model.requests[-1].messages)
+    assert not lab.exists("t.txt")
+
+
+async def test_a_slash_command_that_a_rule_forbids(lab: Lab) -> None:
+    """A person's slash command that would run what a rule forbids is not sent"""
+    command = lab.config_dir / "commands/x.md"
+    command.parent.mkdir(parents=True)
+    command.write_text("So: !`touch t.txt`\n")
+    policy = bridle.Policy("autonomous", deny=["Bash(touch:*)"])
+    async with lab.session(["Done."], policy=policy) as talk:
+        with pytest.raises(InvalidRequest, match="by itself"):
+            await talk.session.send("/x")
+        assert (await talk.say("hello")).result.result == "Done."
+    assert not lab.exists("t.txt")

@@ -1,11 +1,15 @@
-"""A repository that has git run programs, under a supervisor: asked about until it is trusted."""
+"""What runs without a hook, under a supervisor: git of a hostile repository, slash commands."""
 
 from __future__ import annotations
 
 import subprocess
 from typing import Any
 
+import pytest
+
 from bridle.approvals.trust import TrustedFolders
+from bridle.errors import InvalidRequest
+from bridle.policy import Policy
 from bridle.policy.verdicts import Allowed, Asked, Call
 from bridle.session.folder import NO_GIT, survey_of
 from bridle.supervisor import Supervisor
@@ -70,3 +74,22 @@ async def test_a_repository_that_has_changed_while_nobody_looked_is_trusted_no_m
     git(home, "config", "diff.external", "./more")
     async with home.open() as supervisor:
         assert isinstance(status(supervisor, "a"), Asked)
+
+
+async def test_no_slash_command_is_taken_that_would_run_what_a_rule_forbids(home: Home) -> None:
+    command = home.work / ".claude/commands/x.md"
+    command.parent.mkdir(parents=True)
+    command.write_text("So: !`rm a`\n")
+    policy = Policy("edits", deny=["Bash(rm:*)"])
+    async with home.open() as supervisor:
+        with pytest.raises(InvalidRequest, match="by itself"):
+            await home.start(supervisor, *WORKS, name="a", policy=policy, prompt="/x")
+        assert supervisor.list() == []
+        await home.start(supervisor, *WORKS, name="a", policy=policy)
+        await until(supervisor, "a", "running")
+        with pytest.raises(InvalidRequest, match="by itself"):
+            await supervisor.send("a", "/x")
+        await supervisor.send("a", "/x", is_verbatim=True)
+        await supervisor.stop("a")
+        with pytest.raises(InvalidRequest, match="by itself"):
+            await supervisor.start("a", prompt="/x")

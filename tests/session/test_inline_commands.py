@@ -1,0 +1,148 @@
+"""Commands that skills and slash commands run by themselves are judged before one is used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridle.errors import InvalidRequest
+from bridle.policy import Call, Policy
+from bridle.process.spec import LaunchSpec
+from bridle.protocol.blocks import TextBlock
+from bridle.session.ground import ground_of
+from bridle.session.inline_commands import MAX_FILES, InlineCommands, check_prompt
+from bridle.session.policies import in_force
+from tests.policy.grounds import told
+
+from .conftest import StartSession
+
+BODY = "---\ndescription: x\n---\nIt is !`git log -3`:\n\n```!\nrm x\n```\n"
+
+
+def put(folder: Path, name: str, text: str = BODY) -> None:
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "work/sub").mkdir(parents=True)
+    return tmp_path / "work"
+
+
+def look(work: Path) -> InlineCommands:
+    return InlineCommands(str(work / "sub"), str(work.parent / "claude"), (str(work.parent / "o"),))
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "claude/commands/x.md",
+        "claude/commands/deep/x.md",
+        "claude/skills/x/SKILL.md",
+        "claude/skills/other/SKILL.md",
+        "claude/plugins/cache/m/p/1/skills/x/SKILL.md",
+        "claude/plugins/cache/m/p/1/commands/x.md",
+        "work/.claude/commands/x.md",
+        "work/sub/.claude/skills/x/SKILL.md",
+        "o/.claude/skills/X/skill.md",
+    ],
+)
+def test_commands_are_found_wherever_the_cli_may_take_them_from(file: str, work: Path) -> None:
+    text = BODY.replace("description: x", 'description: x\nname: "x"') if "other" in file else BODY
+    put(work.parent, file, text)
+    for name in ("x", "p:x", "X"):
+        assert look(work)(name) == ("git log -3", "\nrm x\n")
+    assert look(work)("y") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("!`git show $1`", "x; touch y"),
+        ("!`git show $ARGUMENTS`", "x"),
+        ("!`git show ${name}`", "x"),
+        ("Now: !$ARGUMENTS", "`touch y`"),
+        ("plain", "!`touch y`"),
+        ("plain", "```!\ntouch y\n```"),
+        ("!`never closed", ""),
+        ("```!\nnever closed", ""),
+    ],
+)
+def test_what_cannot_be_known_is_not_taken_for_nothing(
+    text: str, arguments: str, work: Path
+) -> None:
+    put(work.parent, "claude/commands/x.md", text)
+    assert look(work)("x", arguments) is None
+
+
+def test_too_much_to_look_at_is_not_taken_for_nothing(work: Path) -> None:
+    folder = work.parent / "claude/plugins/many"
+    folder.mkdir(parents=True)
+    for number in range(MAX_FILES + 1):
+        (folder / str(number)).touch()
+    assert look(work)("x") is None
+
+
+def judged(work: Path, policy: Policy, call: Call) -> str:
+    ground = ground_of(work, claude_home=str(work.parent / "claude"), bridle_home=str(work / "b"))
+    return told(policy.on(ground).judge(call))
+
+
+SKILL, SLASH = Call("Skill", {"skill": "x"}), Call("SlashCommand", {"command": "/x a b"})
+
+
+@pytest.mark.parametrize("call", [SKILL, SLASH])
+@pytest.mark.parametrize(
+    ("command", "policy", "expected"),
+    [
+        ("git log", Policy("edits", allow=["Skill", "SlashCommand"]), "allow"),
+        ("touch x", Policy("edits", allow=["Skill", "SlashCommand"]), "ask"),
+        ("touch x", Policy("edits", allow=["Skill", "SlashCommand", "Bash(touch:*)"]), "allow"),
+        ("touch x", Policy("autonomous"), "allow"),
+        ("touch x", Policy("autonomous", deny=["Bash(touch:*)"]), "deny"),
+        ("touch x", Policy("edits", deny=["Skill", "SlashCommand"]), "deny"),
+        ("touch x", Policy("plan", allow=["Skill", "SlashCommand"]), "deny"),
+        ("touch .git/config", Policy("autonomous"), "guard"),
+    ],
+)
+def test_a_skill_may_do_no_more_than_its_commands(
+    command: str, policy: Policy, expected: str, call: Call, work: Path
+) -> None:
+    put(work.parent, "claude/commands/x.md", f"So: !`{command}`")
+    assert judged(work, policy, call) == expected
+
+
+def test_arguments_that_mention_a_file_are_asked_about(work: Path) -> None:
+    policy = Policy("edits", allow=["Skill"], deny=["Read(secret)"])
+    call = Call("Skill", {"skill": "x", "args": "look at @secret"})
+    assert judged(work, policy, call) == "ask"
+    assert judged(work, policy, Call("Skill", {"skill": "x", "args": "look"})) == "allow"
+    assert judged(work, policy, Call("Skill", {"skill": "x", "args": 5})) == "ask"
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+def test_a_person_may_use_a_slash_command_that_no_rule_forbids(work: Path, blocks: bool) -> None:
+    put(work.parent, "claude/commands/x.md", "So: !`touch $1`")
+    ground = ground_of(work, claude_home=str(work.parent / "claude"))
+    prompt: object = [TextBlock("see"), TextBlock(" /x a b")] if blocks else "/x a b"
+    check_prompt(prompt, ground, Policy("ask").on(ground).judge)
+    check_prompt("touch /x", ground, Policy("read-only").on(ground).judge)
+    for policy in (Policy("read-only"), Policy("autonomous", deny=["Bash(touch:*)"])):
+        with pytest.raises(InvalidRequest, match=r"/x runs `touch \$1` by itself, and "):
+            check_prompt(prompt, ground, policy.on(ground).judge)
+
+
+async def test_a_session_sends_no_slash_command_that_a_rule_forbids(
+    start: StartSession, tmp_path: Path
+) -> None:
+    put(tmp_path, "work/.claude/commands/x.md", "So: !`rm a`")
+    policy = in_force(Policy("edits", deny=["Bash(rm:*)"]), LaunchSpec(cwd=tmp_path / "work"))
+    session, cli = await start(policy=policy)
+    with pytest.raises(InvalidRequest, match="by itself"):
+        await session.send("/x")
+    assert cli.prompts() == []
+    await session.send("what is /x?")
+    assert len(cli.prompts()) == 1
