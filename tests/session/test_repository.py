@@ -12,8 +12,9 @@ import pytest
 
 from bridle.policy import Call, Policy
 from bridle.policy.force import InForce
+from bridle.policy.git_settings import is_harmless
 from bridle.session.ground import ground_of, with_repositories
-from bridle.session.repository import _is_harmless, _of_settings, git_runs
+from bridle.session.repository import _of_settings, git_runs
 from tests.levels import tries
 from tests.policy.grounds import bash, told
 
@@ -322,7 +323,7 @@ def test_of_random_settings_git_reads_no_key_that_was_not_judged(tmp_path: Path)
         for entry in filter(None, done.stdout.split("\0")):
             name, _, value = entry.partition("\n")
             section, key = name.partition(".")[0], name.rpartition(".")[2]
-            assert _is_harmless(section, key, value), (seed, text, entry)
+            assert is_harmless(section, key, value), (seed, text, entry)
             read += 1
     assert passed > 5
     assert read > 5

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ..policy.git_settings import is_harmless
+
 MAX_CONFIG = 1_000_000
 MAX_INDEX = 200_000_000
 MAX_HOOKS = 200
@@ -197,77 +199,9 @@ def _has_submodules(file: str) -> Iterator[GitRuns]:
 
 _SECTION = re.compile(r'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?\][ \t\r]*')
 _SETTING = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*?))?[ \t\r]*", re.DOTALL)
-#: Not one by which git would start a program to speak to it (`ext::sh -c …`).
-_URL = re.compile(r"(?:(?:https?|ssh|git|file)://(?!-)|(?!-)(?!.*(?:::|://)))[^\\\"]*", re.DOTALL)
-
-
-def _keys(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-#: By section; what is not here may run something.
-_HARMLESS = {
-    "advice": None,
-    "author": _keys("name email"),
-    "branch": _keys(
-        """remote merge rebase description pushremote autosetupmerge autosetuprebase base
-        vscode-merge-base gh-merge-base github-pr-owner-number"""
-    ),
-    "color": None,
-    "column": None,
-    "commit": _keys("gpgsign verbose cleanup status"),
-    "committer": _keys("name email"),
-    "core": _keys(
-        """repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode
-        symlinks autocrlf eol safecrlf abbrev quotepath untrackedcache preloadindex trustctime
-        checkstat compression longpaths fscache hidedotfiles protecthfs protectntfs sparsecheckout
-        sparsecheckoutcone commitgraph multipackindex bigfilethreshold whitespace
-        packedrefstimeout fsyncobjectfiles maxtreedepth"""
-    ),
-    "diff": _keys(
-        "algorithm renames renamelimit colormoved context mnemonicprefix noprefix ignoresubmodules"
-    ),
-    "extensions": _keys(
-        """worktreeconfig objectformat partialclone refstorage preciousobjects compatobjectformat
-        relativeworktrees noop"""
-    ),
-    "feature": None,
-    "fetch": _keys("prune prunetags parallel fsckobjects writecommitgraph"),
-    "gc": _keys("auto autodetach autopacklimit pruneexpire reflogexpire reflogexpireunreachable"),
-    "http": _keys("postbuffer version"),
-    "i18n": _keys("commitencoding logoutputencoding"),
-    "index": _keys("version threads sparse skiphash recordendofindexentries recordoffsettable"),
-    "init": _keys("defaultbranch"),
-    "lfs": _keys("repositoryformatversion access locksverify"),
-    "log": _keys("date decorate follow abbrevcommit"),
-    "maintenance": _keys("auto strategy"),
-    "merge": _keys("ff conflictstyle renames renamelimit log"),
-    "pack": _keys("windowmemory window depth threads writereverseindex"),
-    "pull": _keys("rebase ff"),
-    "push": _keys("default autosetupremote followtags recursesubmodules"),
-    "rebase": _keys("autosquash autostash updaterefs"),
-    "receive": _keys("denycurrentbranch denynonfastforwards advertisepushoptions"),
-    "remote": _keys(
-        """url pushurl fetch push tagopt mirror prune prunetags skipdefaultupdate skipfetchall
-        promisor partialclonefilter gh-resolved followremotehead"""
-    ),
-    "rerere": _keys("enabled autoupdate"),
-    "stash": _keys("showstat showpatch showincludeuntracked"),
-    "status": None,
-    "submodule": _keys("active url recurse"),
-    "tag": _keys("gpgsign sort"),
-    "user": _keys("name email signingkey useconfigonly"),
-}
 #: What runs only where git is to change something, or to speak to another one.
 _ASKED = frozenset(("alias", "credential", "difftool", "gpg", "mergetool", "sendemail", "sequence"))
 _ASKED_KEYS = frozenset((("core", "hookspath"), ("core", "editor"), ("merge", "driver")))
-#: Addresses, of which some have git start a program.
-_ADDRESSES = frozenset(
-    (
-        *(("remote", "url"), ("remote", "pushurl"), ("submodule", "url")),
-        *(("branch", "remote"), ("branch", "pushremote")),
-    )
-)
 
 
 def _of_settings(file: str) -> Iterator[GitRuns]:
@@ -289,17 +223,6 @@ def _of_settings(file: str) -> Iterator[GitRuns]:
             yield GitRuns(UNREADABLE, f"{file}, line {number}")
             return
         key, value = setting[1].lower(), setting[2] or ""
-        if not _is_harmless(section, key, value):
+        if not is_harmless(section, key, value):
             is_asked = section in _ASKED or (section, key) in _ASKED_KEYS
             yield GitRuns(f"{section}.{key}", file, value, is_unasked=not is_asked)
-
-
-def _is_harmless(section: str, key: str, value: str) -> bool:
-    if (section, key) == ("core", "fsmonitor"):
-        return value in ("true", "false")  # git's own
-    if section not in _HARMLESS:
-        return False
-    keys = _HARMLESS[section]
-    if keys is not None and key not in keys:
-        return False
-    return (section, key) not in _ADDRESSES or _URL.fullmatch(value) is not None
