@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import sys
 
+import msgspec
 import psutil
 
 from bridle.errors import KitError, SessionEnded
 from bridle.process.transport import Exit
 from bridle.protocol.requests import Initialize
-from bridle.testing import Hold, Turn, tool_use
+from bridle.testing import Hold, ScriptedModel, Turn, tool_use
+from tests.process.children import MARK, gone, marked
 
 from .lab import BASH, Fifo, Lab, is_alive
-from .talk import Desk, Judge, hear, reached
+from .talk import LIMIT_SECONDS, Desk, Judge, hear, reached
 
 
 async def test_eof_idle(lab: Lab) -> None:
@@ -101,6 +105,36 @@ async def test_sigkill_pending(lab: Lab) -> None:
     """SIGKILL with a permission pending: the tool does not run"""
     end, turn = await _signalled_pending(lab, signal.SIGKILL)
     assert (end.exit_code, end.signal, turn) == (None, signal.SIGKILL, "no result")
+
+
+async def test_controller_over_pipes_is_killed(lab: Lab) -> None:
+    """kill -9 of a controller over pipes, in bypass mode, with a hook pending: nothing runs"""
+    for number in range(3):
+        async with ScriptedModel([Turn(BASH), "Done."]) as model:
+            env = {**model.environment(lab.home), "IS_SANDBOX": "1", MARK: f"{lab.cwd}-{number}"}
+            launch = {
+                "command": list(lab.cli.command),
+                "cwd": str(lab.cwd),
+                "inherit_env": False,
+                "env": env,
+                "permission_mode": "bypassPermissions",
+            }
+            words = [
+                "-m",
+                "tests.conformance.pipe_controller",
+                msgspec.json.encode(launch).decode(),
+            ]
+            controller = await asyncio.create_subprocess_exec(
+                sys.executable, *words, stdout=asyncio.subprocess.PIPE
+            )
+            assert controller.stdout
+            async with asyncio.timeout(LIMIT_SECONDS):
+                assert await controller.stdout.readline() == b"asked\n"
+                assert marked(env[MARK])
+                controller.kill()
+                await controller.wait()
+            assert await gone(marked(env[MARK]), LIMIT_SECONDS)
+        assert not lab.exists("t.txt")
 
 
 async def test_stop(lab: Lab) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bridle.policy import Call, Policy
+from bridle.policy.judge import MAX_TEXTS
 
 from .grounds import FOLDER, GROUND, told
 
@@ -34,6 +36,24 @@ def judged(tool: str, **given: Any) -> str:
         "src/../secrets/key",
         ".env",
         "a/b/.env",
+        f"file:{FOLDER}/secrets/key",
+        f" file://{FOLDER}/secrets/key",
+        f"file://{FOLDER}/.env?x",
+        f"file://{FOLDER}/s%65crets/key#y",
+        f"file://127.0.0.1{FOLDER}/secrets/key",
+        f"vscode-file://vscode-app{FOLDER}/secrets/key",
+        f"view-source:file://{FOLDER}/secrets/key",
+        f"file://{FOLDER}\\secrets\\key",
+        "secrets\\key",
+        "$HOME/app/secrets/key",
+        "secrets/a\u202fb",
+        "\u00a0secrets/key",
+        "secrets/key\n",
+        "\tsecrets/key",
+        "./" * 3_000 + "secrets/key",
+        "a.txt,secrets/key",
+        '["secrets/key"]',
+        "a.txt secrets/key",
     ],
 )
 def test_a_file_that_must_not_be_read_is_not_named_to_another_tool(path: str) -> None:
@@ -45,8 +65,51 @@ def test_a_file_that_must_not_be_read_is_not_named_to_another_tool(path: str) ->
 
 
 def test_a_folder_with_such_a_file_in_it_is_asked_about() -> None:
-    for path in (".", FOLDER, "~", "..", f"file://{FOLDER}"):
+    for path in (".", FOLDER, f"file://{FOLDER}", "sec*/key", "**/key"):
         assert judged("mcp__fs__list", path=path) == "ask", path
+    for path in ("~", "..", "/home", "file:///home/me"):  # Bridle's home is there as well
+        assert judged("mcp__fs__list", path=path) == "guard", path
+    folders = replace(GROUND, is_folder=lambda path: path == f"{FOLDER}/config")
+    judge = Policy("autonomous", deny=["Read(config/secrets/**)"]).on(folders)
+    for path in ("config", "config/", "src/../config"):
+        assert told(judge.judge(Call("mcp__fs__list", {"path": path}))) == "ask", path
+    assert told(judge.judge(Call("mcp__fs__list", {"path": "src"}))) == "allow"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "~/.bridle/token",
+        "/home/me/.br*/token",
+        "file:/home/me/.br%69dle/token",
+        f"{FOLDER}/.claude/settings.json\n",
+        f"file://{FOLDER}/.mcp.json?x",
+        ".git/hooks/pre-commit",
+    ],
+)
+def test_what_is_guarded_is_named_to_no_tool_unseen(path: str) -> None:
+    assert judged("mcp__fs__write", path=path) == "guard"
+
+
+def test_more_texts_than_can_be_looked_at_are_not_passed_over() -> None:
+    assert judged("mcp__fs__write", path="~/.bridle/token", z=["a"] * MAX_TEXTS) == "guard"
+    assert judged("mcp__fs__write", path="a", z=["a"] * (MAX_TEXTS - 5)) == "allow"
+
+
+def test_a_glob_that_reaches_bridle_is_asked_about_however_it_is_written() -> None:
+    for glob in ("../.bridle/*", "../{.bridle,x}/*", "{..,x}/.bridle/*", "../@(.bridle)/*"):
+        assert judged("Glob", pattern=glob) == "guard", glob
+    for glob in ("**/token", "{.b,x}*/*", "\\.bridle/*"):
+        assert judged("Glob", pattern=glob, path="/home/me") == "guard", glob
+    for glob in ("**/*.py", "src/{a,b}/*.ts", "*"):
+        assert judged("Glob", pattern=glob) == "allow", glob
+
+
+def test_a_port_in_a_url_is_known_as_those_take_it_who_open_it() -> None:
+    for url in ("http://127.0.0.1:%38123/", "http://127.0.0.1:\uff18123/"):
+        assert judged("WebFetch", url=url, prompt="x") == "guard"
+    for url in ("http://127.0.0.1:81\t23/x", "http://127.0.0.1:\n8123", "http://localhost:8123"):
+        assert judged("WebFetch", url=url, prompt="x") == "guard"
 
 
 def test_a_file_that_must_not_be_changed_is_asked_about() -> None:

@@ -8,6 +8,7 @@ another program or open a connection.
 from __future__ import annotations
 
 import os
+import random
 import re
 import shlex
 import shutil
@@ -22,6 +23,7 @@ from bridle.policy.reading import PROGRAMS, is_reading
 from bridle.policy.shell.programs import read_commands
 from bridle.protocol.capabilities import TESTED_VERSIONS
 from bridle.testing.install import install_cli
+from tests.levels import tries
 
 pytestmark = [
     pytest.mark.slow,
@@ -69,6 +71,11 @@ def _options(name: str, words: list[str]) -> Iterator[str]:
     for option in (*letters, *sorted(longs)):
         equals = "=" if option.startswith("--") else ""
         yield from (option, f"{option} 1", f"{option}{equals}1", f"{option}{equals}./f")
+    chosen = random.Random(name)
+    for _ in range(tries(100, 400, 4_000)):
+        # A letter with a value may take the next word, and those behind it mean something, too.
+        bunch = "".join(chosen.sample(string.ascii_letters + string.digits, chosen.choice((2, 3))))
+        yield from (f"-{bunch}", f"-{bunch} 1 ./new", f"-{bunch} -- -new")
 
 
 def _commands(name: str, words: list[str]) -> list[str]:
@@ -181,7 +188,7 @@ def test_no_option_of_the_program_of_the_clis_shell_does_more_than_read(
 
 def test_the_trace_sees_what_more_a_program_does(tmp_path: Path) -> None:
     """Otherwise the tests above could not fail."""
-    commands = ["uniq - f", "diff -l f g", "find . -fprint z", "sort -o f g"]
+    commands = ["uniq - f", "diff -l f g", "find . -fprint z", "sort -o f g", "tree -Io x z"]
     found: dict[str, list[str]] = {}
     for number, command in enumerate(commands):
         folder = tmp_path / str(number)

@@ -87,7 +87,7 @@ def test_too_much_to_look_at_is_not_taken_for_nothing(work: Path) -> None:
 
 
 def judged(work: Path, policy: Policy, call: Call) -> str:
-    ground = ground_of(work, claude_home=str(work.parent / "claude"), bridle_home=str(work / "b"))
+    ground = ground_of(work, claude_home=str(work.parent / "claude"), bridle_home=str(work / ".b"))
     return told(policy.on(ground).judge(call))
 
 

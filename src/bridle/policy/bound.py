@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from .commands import CommandPattern
+from .commands import JOINED, CommandPattern
 from .paths import BoundPattern, PathPattern
 from .rules import Rule
+from .shell.programs import base_name
 from .tools import SHELL
 from .verdicts import Behavior, Ground
 
@@ -37,17 +38,21 @@ class BoundRules:
         self._exact: dict[tuple[Behavior, str], Rule] = {}
         self._named: dict[tuple[Behavior, str], list[CommandRule]] = {}
         self._unnamed: dict[Behavior, list[CommandRule]] = {"allow": [], "ask": [], "deny": []}
+        self._first: dict[Behavior, Rule] = {}
+        self._base_names: set[tuple[Behavior, str]] = set()
         for rule in self._rules:
             if rule.tool == SHELL and isinstance(rule.pattern, CommandPattern):
                 self._add_command(rule, rule.pattern)
 
     def _add_command(self, rule: Rule, pattern: CommandPattern) -> None:
+        self._first.setdefault(rule.behavior, rule)
         if pattern.is_exact:
             self._exact.setdefault((rule.behavior, pattern.text.strip()), rule)
         if pattern.name is None:
             self._unnamed[rule.behavior].append((rule, pattern))
         else:
             self._named.setdefault((rule.behavior, pattern.name), []).append((rule, pattern))
+            self._base_names.add((rule.behavior, base_name(pattern.name)))
 
     def about(self, behavior: Behavior, tool: str) -> tuple[Rule, ...]:
         """The rules of this kind that speak of a tool."""
@@ -79,6 +84,19 @@ class BoundRules:
     def hidden(self, behavior: Behavior) -> list[Rule]:
         """The rules for files that all commands have to heed."""
         return self._hidden[behavior]
+
+    def for_commands(self, behavior: Behavior) -> Rule | None:
+        """Any rule for commands, the first: one of these speaks of what may be any command."""
+        return self._first.get(behavior)
+
+    def may_name(self, behavior: Behavior, name: str) -> bool:
+        """Whether any of them may speak of a program of this name, wherever it is."""
+        return (
+            (behavior, name) in self._base_names
+            or bool(self._unnamed[behavior])
+            or (behavior, name.lower()) in self._base_names
+            or name.lower().startswith(JOINED)
+        )
 
     def exact(self, behavior: Behavior, command: str) -> Rule | None:
         """A rule that is this very text."""

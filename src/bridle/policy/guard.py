@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable
 
 from .nested import SETTINGS, nested
-from .paths import Place, clean, is_inside, part_may_meet
+from .partial_paths import may_be, may_be_inside, may_contain, may_hold, starts_unknown
+from .paths import Place, clean, is_inside
 from .shell.programs import Program
 from .verdicts import Ground
 
@@ -35,9 +36,15 @@ _GUARDED = re.compile(
 #: The same in short, for names that are known only in part.
 _NAMES = (
     *((".claude",), (".claude.json",), (".mcp.json",), (".bridle",), ("bridle.toml",)),
-    *((".git",), (".husky",), (".githooks",), (".gitconfig",)),
-    *((".bashrc",), (".bash_profile",), (".profile",), (".zshrc",), (".zshenv",), (".envrc",)),
-    *((".ssh", "authorized_keys"), (".ssh", "config")),
+    *((".git",), (".husky",), (".githooks",), (".gitconfig",), (".envrc",), (".inputrc",)),
+    *((".config", name) for name in ("git", "fish", "direnv", "systemd", "autostart")),
+    *((".local", "share", "systemd"), (".bashrc.d",), (".bashrc",), (".bash_profile",)),
+    *((".bash_login",), (".bash_logout",), (".bash_aliases",), (".profile",), (".kshrc",)),
+    *((".cshrc",), (".tcshrc",), (".zshrc",), (".zshenv",), (".zprofile",), (".zlogin",)),
+    *((".zlogout",), (".ssh", "authorized_keys"), (".ssh", "authorized_keys2")),
+    *((".ssh", "config"), (".ssh", "rc"), ("etc", "profile"), ("etc", "profile.d")),
+    *(("etc", "bash.bashrc"), ("etc", "environment"), ("etc", "crontab"), ("etc", "sudoers.d")),
+    *(("etc", "cron.d"), ("etc", "systemd"), ("etc", "zsh")),
 )
 #: What the CLI itself has its model write there.
 _OWN_NOTES = re.compile(r"/(?:plans/[^/]+\.md|projects/[^/]+/memory/.*\.md|todos/.*)", re.DOTALL)
@@ -51,6 +58,7 @@ _TAKERS = frozenset(
 _MOVERS = frozenset(("mv", "rm", "rmdir", "ln", "rsync", "rename"))
 
 BRIDLE = "it reaches Bridle itself"
+UNKNOWN_FOLDER = "it reads all files of a folder that is not known, which may be Bridle's"
 UNBOXED = "it asks to run outside of the CLI's sandbox"
 
 
@@ -65,6 +73,7 @@ class Guard:
         self._files = {path for file in ground.guarded for path in self._both(ground, file)}
         names = sorted({_telling_end(path) for path in self._bridle} - {""})
         words = [rf"(?i:(?<![\w.-]){re.escape(name)}(?![\w-]))" for name in names]
+        self.has_home = bool(self._bridle)
         self._names = re.compile("|".join([*words, r"\bBRIDLE_(?:HOME|TOKEN|URL)\b"]))
         ports = [address.rpartition(":")[2] for address in ground.addresses if ":" in address]
         doors = [rf"(?<![0-9])0*{port}(?![0-9])" for port in ports if port.isdigit()]
@@ -91,15 +100,23 @@ class Guard:
                 return SETTINGS
         return ""
 
-    def pattern(self, glob: str, *, writes: bool) -> str:
+    def pattern(self, form: str, *, writes: bool) -> str:
         """The same for a path that is known only in part."""
-        parts = [part for part in self._folded(glob).split("/") if part]
-        for home in self._bridle:
-            if _may_be_inside(parts, [part for part in home.split("/") if part]):
-                return BRIDLE
-        if writes and any(_may_hold(parts, names) for names in _NAMES):
+        form = self._folded(form)
+        if any(may_be_inside(form, home) for home in self._bridle):
+            return BRIDLE
+        if not writes:
+            return ""
+        if any(may_contain(form, names) for names in _NAMES):
             return SETTINGS
-        return ""
+        return SETTINGS if any(may_be(form, file) for file in self._files) else ""
+
+    def whole_pattern(self, form: str) -> str:
+        """The same for all that is in a folder which is known only in part."""
+        form = self._folded(form)
+        if starts_unknown(form) and self._bridle:
+            return UNKNOWN_FOLDER
+        return BRIDLE if any(may_hold(form, home) for home in self._bridle) else ""
 
     def whole(self, place: Place) -> str:
         """The same for all that is in a folder."""
@@ -130,7 +147,7 @@ class Guard:
     # --- programs
 
     def program(
-        self, program: Program, places: Iterable[Place], globs: Iterable[str], *, reads: bool
+        self, program: Program, places: Iterable[Place], partial: Iterable[str], *, reads: bool
     ) -> str:
         """Why a person must be asked about this program, whose words may be these."""
         if not reads and (found := nested(program)):
@@ -142,8 +159,17 @@ class Guard:
                 return found
             if program.name in _MOVERS and self._holds_a_file(place):
                 return SETTINGS
-        for glob in globs:
-            if found := self.pattern(glob, writes=not reads):
+        for form in partial:
+            found = self.pattern(form, writes=not reads)
+            if not found and takes_all and not starts_unknown(form):
+                found = self.whole_pattern(form)
+            if (
+                not found
+                and program.name in _MOVERS
+                and any(may_hold(form, f) for f in self._files)
+            ):
+                found = SETTINGS
+            if found:
                 return found
         return ""
 
@@ -157,33 +183,3 @@ def _telling_end(path: str) -> str:
     that it is in, for a name like `home` stands in many commands."""
     name = path.rpartition("/")[2]
     return name if name.startswith(".") else "/".join(path.split("/")[-2:]).strip("/")
-
-
-def _is_telling(part: str) -> bool:
-    """Whether a pattern says anything at all."""
-    return part.strip("*?") != ""
-
-
-def _may_be_inside(parts: list[str], home: list[str]) -> bool:
-    if len(parts) < len(home):
-        return False
-    pairs = list(zip(parts, home, strict=False))
-    # A shell's `*` does not stand for a name that begins with a dot.
-    return all(
-        (_is_telling(part) or not name.startswith(".")) and part_may_meet(part, name, 0)
-        for part, name in pairs
-    )
-
-
-def _may_hold(parts: list[str], names: tuple[str, ...]) -> bool:
-    """Whether the path may have these names in it in a row; the first known at least in part."""
-    for at, part in enumerate(parts):
-        following = parts[at + 1 : at + len(names)]
-        if (
-            _is_telling(part)
-            and len(following) == len(names) - 1
-            and part_may_meet(part, names[0], re.IGNORECASE)
-            and all(part_may_meet(p, n, 0) for p, n in zip(following, names[1:], strict=True))
-        ):
-            return True
-    return False

@@ -15,7 +15,9 @@ from msgspec.structs import replace
 
 from .bound import BoundRules
 from .guard import Guard
-from .paths import Folders, Place, absolute, clean, is_inside, place
+from .named_paths import paths_in, unquoted, usual_path
+from .partial_paths import globs_of
+from .paths import Folders, Place, absolute, clean, is_glob, is_inside, place
 from .policy import Policy
 from .presets import PRESETS, Preset, Table
 from .rules import DomainPattern, NamePattern, Rule, host_of
@@ -24,20 +26,14 @@ from .tools import COMMAND, EDITS, EXPANDED, FETCH, NAMED, READS, SHELL, Kind, k
 from .verdicts import Allowed, Asked, Behavior, Call, Denied, Ground, Verdict
 from .wording import OWN_PATH, allowed_by, asked_by, by_preset, denied, doubted, explained
 
-MAX_PATH = 4096
 MAX_TEXTS = 2_000
 MAX_SHOWN = 200
 
 ODD_PATH = "Claude Code may take its path for another one: of blanks and rare characters in it, \
 versions drop or change some"
+TOO_MANY = "there is more in its input than can be looked at"
 UNKNOWN_INLINE = "it may run commands by itself, and not all of them are known"
-_FILE_URL = re.compile(r"\Afile://(?:localhost)?(?=/)", re.IGNORECASE)
-_ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
 _LIKE_A_PATH = re.compile(r"/|~|\.{1,2}(?:/|\Z)")
-#: What versions of the CLI drop at the ends of a path: as JavaScript's trim() does.
-_BLANKS = " \t\n\v\f\r\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-_ENDS = re.compile(rf"\A[{_BLANKS}]+|[{_BLANKS}]+\Z")
-_RARE = re.compile(r"[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 
 #: In plan mode a rule can't allow these: they change things.
 _CHANGES = frozenset[Kind](("edit", "edit elsewhere", "command"))
@@ -88,8 +84,7 @@ class Judge:
             verdict = self._as_script(call, verdict, table, preset)
         if isinstance(verdict, Allowed) and (doubt := self._doubted(named)):
             verdict = doubted(doubt)
-        places = [place for place, _ in named]
-        guard = "" if isinstance(verdict, Denied) else self._guarded(call, where, places)
+        guard = "" if isinstance(verdict, Denied) else self._guarded(call, where, named)
         return Asked(f"a person must see this: {guard}", guard=guard) if guard else verdict
 
     def _as_script(self, call: Call, verdict: Verdict, table: Table, preset: Preset) -> Verdict:
@@ -197,31 +192,42 @@ class Judge:
             for path in (where.written, where.real)
         )
 
-    def _guarded(self, call: Call, where: Place | None, named: list[Place]) -> str:
-        if self._guard is None:
+    def _guarded(self, call: Call, where: Place | None, named: list[tuple[Place, bool]]) -> str:
+        guard = self._guard
+        if guard is None:
             return ""
         if where:
-            return self._guarded_file(self._guard, call, where)
+            return self._guarded_file(guard, call, where)
         if self._kind(call.tool) not in ("web", "mcp", "other"):
             return ""
         texts = _texts(call.input)
         if call.tool == FETCH:
-            return next(filter(None, map(self._guard.url, texts)), "")
-        found = self._guard.text("\n".join(texts))
-        paths = (self._guard.path(place, writes=True) for place in named)
-        return found or next(filter(None, paths), "")
+            return next(filter(None, map(guard.url, map(_usual_url, texts))), "")
+        if len(texts) >= MAX_TEXTS:
+            return TOO_MANY
+        found = guard.text("\n".join(texts))
+        paths = (guard.path(place, writes=True) for place, _ in named)
+        wholes = (guard.whole(place) for place, is_like_a_path in named if is_like_a_path)
+        globs = (
+            guard.pattern(place.written, writes=True)
+            for place, _ in named
+            if is_glob(place.written)
+        )
+        return found or next(filter(None, (*paths, *wholes, *globs)), "")
 
     def _named(self, call: Call) -> list[tuple[Place, bool]]:
         """The files that a tool which we do not know may be told of: any text may be a path. And
-        whether it is written like one."""
+        whether it is written like one, or is a folder."""
         if call.tool == FETCH or self._kind(call.tool) not in ("web", "mcp", "other"):
             return []
-        cwd = call.cwd or self.ground.folder
-        return [
-            (place(text, cwd, self.ground), _LIKE_A_PATH.match(text) is not None)
-            for text in dict.fromkeys(map(_without_scheme, _texts(call.input)))
-            if 0 < len(text) <= MAX_PATH and text.isprintable()
-        ]
+        cwd, found = call.cwd or self.ground.folder, []
+        for text in paths_in(_texts(call.input)):
+            where = place(text, cwd, self.ground)
+            found.append((where, _LIKE_A_PATH.match(text) is not None or self._is_folder(where)))
+        return found
+
+    def _is_folder(self, where: Place) -> bool:
+        return self.ground.is_folder is not None and self.ground.is_folder(where.real)
 
     def _hidden(self, named: list[Place], behavior: Behavior) -> Rule | None:
         """A rule for reading files that speaks of one of these."""
@@ -236,7 +242,10 @@ class Judge:
         for rule in (*self._rules.hidden("deny"), *self._rules.hidden("ask")) if named else ():
             bound = self._rules.path(rule)
             for where, is_like_a_path in named:
-                if bound.matches_either(where) or (is_like_a_path and bound.reaches(where)):
+                glob = where.written
+                if bound.matches_either(where) or (is_glob(glob) and bound.may_match(glob)):
+                    return rule
+                if is_like_a_path and bound.reaches(where):
                     return rule
         return None
 
@@ -246,8 +255,9 @@ class Judge:
             found = found or guard.whole(where)
         glob = call.input.get("pattern") if call.tool == "Glob" else None
         if not found and isinstance(glob, str):
-            glob = clean(absolute(glob, where.written, self.ground.home))
-            found = guard.pattern(glob, writes=False)
+            whole = absolute(glob, where.written, self.ground.home)
+            reasons = (guard.pattern(form, writes=False) for form in globs_of(whole))
+            found = next(filter(None, reasons), "")
         return found
 
     def _hides(self, call: Call, where: Place | None) -> Rule | None:
@@ -277,7 +287,7 @@ def _with_usual_path(call: Call) -> Call | None:
     path = call.input.get(field) if field else None
     if not isinstance(path, str) or (path.isascii() and path == path.strip()):
         return None
-    usual = _RARE.sub(" ", _ENDS.sub("", unicodedata.normalize("NFC", path)))
+    usual = usual_path(path)
     return None if usual == path else replace(call, input={**call.input, str(field): usual})
 
 
@@ -294,12 +304,9 @@ def _path(call: Call) -> str | None:
     return path
 
 
-def _without_scheme(text: str) -> str:
-    """The path of a file's URL; any other text is left as it is."""
-    path = _FILE_URL.sub("", text, count=1)
-    if path == text:
-        return text
-    return _ENCODED.sub(lambda found: chr(int(found[1], 16)), path)
+def _usual_url(url: str) -> str:
+    """As those who read URLs take it."""
+    return unquoted(unicodedata.normalize("NFKC", re.sub(r"[\t\r\n]", "", url)))
 
 
 def _texts(value: object) -> list[str]:

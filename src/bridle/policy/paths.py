@@ -68,6 +68,10 @@ def is_own(path: str) -> bool:
     return _OWN.fullmatch(path) is not None
 
 
+def is_glob(path: str) -> bool:
+    return _GLOB.search(path) is not None
+
+
 def clean(path: str) -> str:
     """Without `.`, `..`, doubled and trailing slashes."""
     if not _UNCLEAN.search(path):
@@ -181,8 +185,12 @@ class BoundPattern:
 
     def reaches(self, folder: Place) -> bool:
         """Whether something inside of this folder could be matched."""
-        forms = [[*_components(form), "**"] for form in {folder.written, folder.real}]
-        return any(may_meet(f, whole, self._flags) for f in forms for whole in self._wholes)
+        return any(map(self.may_reach, {folder.written, folder.real}))
+
+    def may_reach(self, glob: str) -> bool:
+        """The same for a folder that is known in part."""
+        parts = [*_components(glob), "**"]
+        return any(may_meet(parts, whole, self._flags) for whole in self._wholes)
 
 
 def _literal_start(whole: list[str]) -> str:
@@ -244,26 +252,80 @@ def _part(part: str) -> str:
             found += "[^/]*"
         elif char == "?":
             found += "[^/]"
-        elif char == "[" and (end := part.find("]", at + 1)) > 0:
-            inside, negates = part[at:end], part[at] in "!^"
-            inside = re.sub(r"([^\w-])", r"\\\1", inside[negates:]).replace("--", r"-\-")
-            found += f"[^{inside}]" if negates else f"[{inside}]"
+        elif char == "[" and (end := _end_of_bracket(part, at)):
+            found += _bracket(part[at:end])
             at = end + 1
         else:
             found += re.escape(char)
     return found
 
 
+_CLASS = re.compile(r"\[([:.=])(.*?)\1\]")
+_CLASSES = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "blank": r" \t",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": r"!-\/:-@\[-`{-~",
+    "space": r"\s",
+    "upper": "A-Z",
+    "word": r"\w",
+    "xdigit": "0-9a-fA-F",
+}
+
+
+def _end_of_bracket(part: str, at: int) -> int:
+    """Where the `]` is that ends what begins behind a `[`; 0 if none is."""
+    at += part[at : at + 1] in ("!", "^")
+    at += part[at : at + 1] == "]"
+    while at < len(part):
+        if found := _CLASS.match(part, at):
+            at = found.end()
+        elif part[at] == "]":
+            return at
+        else:
+            at += 1
+    return 0
+
+
+def _bracket(text: str) -> str:
+    negates = text[0] in "!^"
+    inside, at, text = "", 0, text[negates:]
+    for found in _CLASS.finditer(text):
+        inside += _range(text[at : found.start()])
+        is_class = found[1] == ":"
+        inside += _CLASSES.get(found[2], r"\S") if is_class else re.escape(found[2])
+        at = found.end()
+    inside += _range(text[at:])
+    return f"[^{inside}]" if negates else f"[{inside}]"
+
+
+def _range(text: str) -> str:
+    return re.sub(r"([^\w-])", r"\\\1", text).replace("--", r"-\-")
+
+
 def may_meet(glob: list[str], rule: list[str], flags: int) -> bool:
-    """Whether a path could fit both patterns, component by component; in doubt it could."""
-    for index, part in enumerate(rule):
-        if part == "**" or index >= len(glob):
-            return index < len(glob) or part == "**"
-        if glob[index] == "**":
-            return True
-        if not part_may_meet(glob[index], part, flags):
-            return False
-    return True
+    """Whether a path could fit both patterns, component by component; in doubt it could. In either
+    `**` is any number of components."""
+    states = _after_stars({0}, rule)
+    for part in glob:
+        if part == "**":
+            # It may stand for whatever the rule wants next.
+            states = set(range(min(states), len(rule) + 1)) if states else states
+            continue
+        states = _after_stars(
+            {
+                state if rule[state] == "**" else state + 1
+                for state in states
+                if state < len(rule)
+                and (rule[state] == "**" or part_may_meet(part, rule[state], flags))
+            },
+            rule,
+        )
+    return len(rule) in states
 
 
 def part_may_meet(glob: str, part: str, flags: int) -> bool:

@@ -138,9 +138,11 @@ PROGRAMS: dict[str, Options] = {
     "tac": ANY,
     "tail": ANY,
     "tr": ANY,
+    # Its letters with a value take the next word, whatever follows in theirs: `tree -Io x FILE`
+    # writes. So they are not read together with others.
     "tree": _options(
         "aACcdDFfghiJlNnpQqrSstuUvX",
-        "ILP",
+        "",
         """charset device dirsfirst du filelimit filesfirst gid gitignore help ignore-case inodes
         matchdirs metafirst noreport prune si sort timefmt uid version""",
     ),
@@ -154,6 +156,7 @@ PROGRAMS: dict[str, Options] = {
 #: the one that a shell has in its place.
 _RUN_FROM_PATH = ("find", "xargs")
 _GREPS = ("egrep", "fgrep", "grep")
+_TREE_VALUED = ("-I", "-L", "-P")
 #: Of sed only the printing of lines by their numbers.
 _SED = re.compile(r"[0-9]+(?:,(?:[0-9]+|\$))?p")
 _DATE = re.compile(r"\+.*|-u|--utc|-R|-I[a-z]*|--iso-8601(?:=[a-z]+)?", re.DOTALL)
@@ -165,7 +168,7 @@ _GIT_NEVER = (
     *("--exec", "--no-index", "--show-signature"),
 )
 #: A placeholder of git's that has gpg verify a signature.
-_GIT_SIGNATURE = "%G"
+_GIT_SIGNATURE = re.compile(r"%[-+ ]*G")
 _GIT: dict[str, frozenset[str] | None] = {
     "blame": None,
     "cat-file": None,
@@ -210,9 +213,12 @@ def _reads(program: Program) -> bool:
             # Without a `+` a word would set the clock.
             return all(word is not None and _DATE.fullmatch(word) for word in rest)
         case "uniq":
-            # A second file would be written; `-` is one, too.
+            # A second file would be written; `-` is one, too, and what stands behind `--`.
             files = sum(word == "-" or not (word or "").startswith("-") for word in rest)
-            return None not in rest and files <= 1
+            return not {None, "--"} & set(rest) and files <= 1
+        case "tree":
+            rest = tuple(word for word in rest if word not in _TREE_VALUED)
+            return all(word is not None and PROGRAMS["tree"].cover(word) for word in rest)
         case "jq":
             if any(_JQ_READS.search(word or "") for word in rest):
                 return False
@@ -241,7 +247,7 @@ def _git_reads(rest: Argv) -> bool:
     if only is not None:
         return all(word in only for word in rest[1:])
     return not any(
-        _GIT_SIGNATURE in (word or "") or _is_one_of(word or "", _GIT_NEVER) for word in rest[1:]
+        _GIT_SIGNATURE.search(word or "") or _is_one_of(word or "", _GIT_NEVER) for word in rest[1:]
     )
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
-from .paths import Place, absolute, clean, place
-from .reading import is_reading
+from msgspec.structs import replace
+
+from .partial_paths import as_glob, forms_of, is_known, starts_unknown, whole
+from .paths import Place, absolute, is_glob, place
+from .reading import PROGRAMS, is_reading
+from .searching import operands_of, searched_words
 from .shell.programs import Commands, Program, read_commands
-from .shell.script import Redirect, Word
+from .shell.script import ANY, Redirect, Word
+from .shell.tables import words
 from .verdicts import Ground
 
 #: Files that take anything and keep nothing.
@@ -19,6 +24,21 @@ MOVES = frozenset(("cd", "pushd", "popd"))
 GIT_FOLDERS = ("-C", "--git-dir", "--work-tree")
 GIT_FOLDERS_EQUAL = ("--git-dir=", "--work-tree=")
 MAX_PLACES = 16
+#: So many letters may stand before a value in one word, and so many values in another.
+MAX_BUNCH, MAX_PARTS = 12, 8
+_NAMES_ALONE = words(
+    """basename cd date df dirname du echo false id ls printf pwd readlink realpath seq stat tr true
+    uname wc which whoami"""
+)
+#: What a path may stand behind in a word.
+_SEPARATOR = re.compile(r"[=@<:,;)]")
+#: These show, or write, what is in the files that they are given. (Of others only the names.)
+OPENERS = (PROGRAMS.keys() - _NAMES_ALONE) | words(
+    """awk base64 cp curl dd gawk hexdump install less ln more mv rsync scp sed strings tar tee uniq
+    xxd zip"""
+)
+#: Their options `-n` and `-c` have a number behind them.
+COUNTED = frozenset(("head", "tail"))
 MAX_PATH = 4096
 MAX_NAMES = 3_000
 
@@ -37,6 +57,14 @@ class Script:
             redirect.target.value is None for redirect in commands.redirects
         )
         self._ground = ground
+        self._variables = commands.variables
+        self._partial: dict[int, list[str]] = {}
+        #: Whether something is given what another program prints.
+        self._has_unnamed = any(
+            word.value is None and ANY in (word.form or ANY) and not (word.is_found or word.is_pipe)
+            for program in self.every
+            for word in program.words
+        )
         self._reads: dict[int, bool] = {}
         self._git_runs: str | None = None
         self._cwds: list[str] | None = [cwd]
@@ -87,17 +115,35 @@ class Script:
             return None
         return [place(target, cwd, self._ground) for cwd in self._cwds]
 
-    def target_globs(self, redirect: Redirect) -> list[str]:
-        """What is known of a target that is not known."""
-        return self._whole_globs(redirect.target)
+    def texts(self) -> list[str]:
+        """Its words, without quotes; of those that are known in part, what they may be."""
+        return [form for one in self.every for word in one.words for form in self._forms(word)]
 
     def targets(self, redirect: Redirect) -> list[Place]:
-        return self._of_text(redirect.target.value or "")
+        target = redirect.target
+        known = self._known(target)
+        return [where for form in known for where in self._of_text(form, is_home=target.is_home)]
 
-    def _of_text(self, text: str) -> list[Place]:
+    def _of_text(
+        self,
+        text: str,
+        program: Program | None = None,
+        *,
+        is_home: bool = True,
+        is_part: bool = False,
+    ) -> list[Place]:
         if not text or self._cwds is None or len(text) > MAX_PATH:
             return []
-        return [place(text, cwd, self._ground) for cwd in self._cwds]
+        cwds = self._cwds
+        if program and program.name == "git":
+            cwds = self._git_folders(program) or cwds
+            # git names a file of a revision, and `:/x`, from the top of the repository.
+            cwds = [*cwds, *(above for cwd in cwds for above in _above(cwd) if is_part)]
+            text = text.lstrip("/") or text if is_part else text
+        found = [place(text, cwd, self._ground) for cwd in cwds]
+        if text.startswith("~") and not is_home:  # in quotes it is a name
+            found += [place(f"./{text}", cwd, self._ground) for cwd in cwds]
+        return found
 
     def named(self, program: Program) -> list[Place]:
         """What the program's words may be the names of."""
@@ -106,29 +152,51 @@ class Script:
             return found
         found = self._named[id(program)] = []
         for word in program.words[1:]:
-            for text in _names_in(word.value or ""):
-                found += self._of_text(text)
+            for form in self._known(word):
+                found += self._of_text(form, program, is_home=word.is_home)
+                for text in names_in(form):
+                    if text != form:
+                        found += self._of_text(text, program, is_part=":" in form)
         return found
 
-    def named_globs(self, program: Program) -> list[str]:
-        """The same of words that are known only in part."""
-        return [glob for word in program.words[1:] for glob in self._whole_globs(word)]
+    def partial(self, program: Program) -> list[str]:
+        """What it may name of which only a part is known: forms of paths from the root."""
+        found = self._partial.get(id(program))
+        if found is None:
+            found = self._partial[id(program)] = []
+            for word in program.words[1:]:
+                found += self._partial_of(word)
+        return found
 
-    def _whole_globs(self, word: Word) -> list[str]:
-        if not word.pattern or word.pattern.strip("*") == "":
-            return []
-        return [
-            form
-            for text in _names_in(word.pattern)
-            for cwd in self._cwds or ()
-            for form in self._glob_forms(absolute(text, cwd, self._ground.home))
-        ]
+    def partial_targets(self, redirect: Redirect) -> list[str]:
+        return self._partial_of(redirect.target)
 
-    def _glob_forms(self, glob: str) -> list[str]:
+    def _partial_of(self, word: Word) -> list[str]:
+        found: list[str] = []
+        for form in self._forms(word) if word.value is None else ():
+            for text in names_in(form) if not is_known(form) else ():
+                if starts_unknown(text):
+                    found.append(text)
+                    continue
+                for cwd in self._cwds or ():
+                    path = absolute(text, cwd, self._ground.home)
+                    found += map(whole, self._linked(path))
+        return list(dict.fromkeys(found))
+
+    def _known(self, word: Word) -> list[str]:
+        return [one for one in self._forms(word) if word.value is not None or is_known(one)]
+
+    def _forms(self, word: Word) -> list[str]:
+        if word.value is not None:
+            return [word.value]
+        known = {"HOME": [self._ground.home], "PWD": self._cwds or [ANY]}
+        return forms_of(word, self._variables, known)
+
+    def _linked(self, form: str) -> list[str]:
         """As it is written, and with the links followed that come before what is not known."""
-        known = re.split(r"[*?\[]", glob, maxsplit=1)[0].rpartition("/")[0]
-        real = f"{self._ground.resolve(known)}{glob[len(known) :]}" if known else glob
-        return list(dict.fromkeys((clean(glob), clean(real))))
+        known = re.split(rf"[*?\[{ANY}]", form, maxsplit=1)[0].rpartition("/")[0]
+        real = f"{self._ground.resolve(known)}{form[len(known) :]}" if known else form
+        return list(dict.fromkeys((form, real)))
 
     def places(self) -> list[Place]:
         """What all words and redirections may name."""
@@ -197,30 +265,73 @@ class Script:
 
     def globs(self) -> Iterator[str]:
         """All that is known only in part, as patterns of whole paths."""
+        forms = [form for program in self.every for form in self.partial(program)]
+        forms += [form for redirect in self.redirects for form in self.partial_targets(redirect)]
         for program in self.every:
-            yield from self.named_globs(program)
-        for redirect in self.redirects:
-            yield from self.target_globs(redirect)
+            # What a shell leaves alone is a pattern to git all the same.
+            for word in program.words[1:] if program.name == "git" else ():
+                if word.value and is_glob(word.value):
+                    forms += self._partial_of(replace(word, value=None, form=word.value))
+        yield from (as_glob(form) for form in dict.fromkeys(forms) if not starts_unknown(form))
 
     def has_unknown_paths(self) -> bool:
         """Whether a program may be given any file at all."""
-        words = [
-            word
-            for program in self.every
-            if not program.is_clear and program.name not in ("echo", "printf")
-            for word in program.words[1:]
-        ]
-        words += [redirect.target for redirect in self.redirects]
-        return any(word.value is None and not word.is_glob for word in words)
+        programs = (program for program in self.every if not program.is_clear)
+        given = (self._files_of(one) for one in programs if one.name not in ("echo", "printf"))
+        targets = (self._partial_of(redirect.target) for redirect in self.redirects)
+        return any(starts_unknown(form) for forms in (*given, *targets) for form in forms)
 
     def searched(self) -> Iterator[Place]:
         """Folders in which all files are read."""
+        for program, word, is_whole in self._searches():
+            for form in self._known(word):
+                for where in self._of_text(form, program):
+                    if is_whole or self._is_folder(form, where):
+                        yield where
+
+    def searched_partial(self) -> Iterator[str]:
+        """The same of words that are known only in part."""
+        for _, word, is_whole in self._searches():
+            if is_whole and not (word.is_found or word.is_pipe):
+                yield from self._partial_of(word)
+
+    def _searches(self) -> Iterator[tuple[Program, Word, bool]]:
         for program in self.every:
-            if _searches(program):
-                yield from self.named(program)
-                given = [word for word in program.argv[1:] if not (word or "").startswith("-")]
-                if len(given) <= 1:  # what to look for, and not where
-                    yield from self._of_text(".")
+            # `git -C x grep` searches in x.
+            is_git = program.name == "git" and program.reach
+            feeds = program.feeds or (program.name == "find" and self._has_unnamed)
+            program = replace(program, feeds=feeds)  # noqa: PLW2901 - the same one
+            words, is_whole = searched_words(program.inner[0] if is_git else program)
+            yield from ((program, word, is_whole) for word in words)
+
+    def has_own_paths(self) -> bool:
+        """Whether it names a file that is another one for each process that opens it."""
+        if any(where.is_own for where in self.places()):
+            return True
+        return any(
+            form.startswith(("/proc/", "/dev/fd"))
+            for program in (self.every if self.has_unknown else ())
+            for form in self.partial(program)
+        )
+
+    def _is_folder(self, text: str, where: Place) -> bool:
+        if text.rpartition("/")[2] in ("", ".", "..", "~"):
+            return True
+        return self._ground.is_folder is not None and self._ground.is_folder(where.real)
+
+    def unknown_files(self, names: Collection[str]) -> Iterator[str]:
+        """Which of these programs are given a file of which nothing is known."""
+        for program in self.every:
+            if program.name in names and any(map(starts_unknown, self._files_of(program))):
+                yield program.name
+
+    def _files_of(self, program: Program) -> Iterator[str]:
+        given: Sequence[Word] = searched_words(program)[0] or program.words[1:]
+        if program.name in COUNTED:
+            given, _ = operands_of(program.words[1:], "nc")
+        for word in given:
+            if not (word.is_found or word.is_pipe):
+                yield from self._partial_of(word)
 
     def is_reading(self) -> bool:
         return bool(self.programs) and all(map(self.reads, self.programs))
@@ -253,34 +364,23 @@ def _has_git(program: Program) -> bool:
     return program.name == "git" or any(map(_has_git, program.inner))
 
 
-def _names_in(text: str) -> list[str]:
-    """The paths that a word may be, or hold: `--out=x`, `-ox`, `@x`, `file://x`."""
+def names_in(text: str) -> list[str]:
+    """The paths that a word may be, or hold: `--out=x`, `-ox`, `-zxo`, `@x`, `a:x`, `file://x`."""
     if not text:
         return []
+    if text[0] != "-" and not _SEPARATOR.search(text):
+        return [text]
     found = [text] if text[0] != "-" else []
-    if text[0] == "-" and len(text) > 2 and text[1] != "-":
-        found.append(text[2:])
-    _, equals, value = text.partition("=")
-    if equals and value:
-        found.append(value)
-    revision, colon, path = text.partition(":")
-    if colon and path and "/" not in revision:
-        found.append(path)  # as git names a file of some revision
-    found += [name[1:] for name in found if name.startswith("@") and len(name) > 1]
-    found += [name[7:] for name in found if name[:7].lower() == "file://"]
-    return found
+    if text[0] == "-" and text[1:2] != "-":
+        found += [text[at:] for at in range(2, min(len(text), MAX_BUNCH))]
+    for separator in list(_SEPARATOR.finditer(text))[:MAX_PARTS]:
+        rest = text[separator.end() :]
+        found += [rest, _SEPARATOR.split(rest, maxsplit=1)[0]]
+    found += [name[2:] for name in found if name.startswith("//")]
+    return [name for name in dict.fromkeys(found) if name]
 
 
-def _searches(program: Program) -> bool:
-    """Whether it reads, or has others do something to, all that is in the folders which it is
-    given."""
-    if program.name == "find":
-        return bool(program.inner)
-    if program.name in ("rg", "ag", "ack") or program.argv[:2] == ("git", "grep"):
-        return True
-    options = [word or "" for word in program.argv[1:] if (word or "").startswith("-")]
-    return program.name in ("grep", "egrep", "fgrep", "diff") and any(
-        option in ("--recursive", "--dereference-recursive")
-        or (option[1:2] != "-" and ("r" in option or "R" in option))
-        for option in options
-    )
+def _above(folder: str) -> list[str]:
+    """The folders that this one is in."""
+    parts = folder.strip("/").split("/")
+    return ["/" + "/".join(parts[:count]) for count in range(len(parts))]

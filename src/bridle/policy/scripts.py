@@ -7,15 +7,17 @@ also of those inside of others. What is not known is asked, whatever is allowed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from .bound import BoundRules, CommandRule
+from .commands import JOINED
 from .guard import UNBOXED, Guard
 from .paths import Folders, Place
 from .presets import Preset, Table
 from .rules import Rule
-from .script import MOVES, SINKS, Script
-from .shell.programs import Argv, Program, base_name, read_commands
-from .shell.script import Redirect
+from .script import MOVES, OPENERS, SINKS, Script
+from .shell.programs import Argv, Program, read_commands
+from .shell.script import Redirect, Word
 from .tools import SHELL
 from .verdicts import Allowed, Asked, Behavior, Call, Denied, Ground, Verdict
 from .within import perhaps_within, surely_within
@@ -41,6 +43,8 @@ class ScriptJudge:
         if found := self._surely("deny", script) or self._touched("deny", script):
             return denied(found)
         verdict = self._asked(script) or _Allowing(self, script, table, preset).verdict()
+        if isinstance(verdict, Allowed):
+            verdict = self._unknown(script, table) or verdict
         guard = "" if isinstance(verdict, Denied) else self._guarded(script, call)
         return Asked(f"a person must see this: {guard}", guard=guard) if guard else verdict
 
@@ -51,23 +55,36 @@ class ScriptJudge:
             return asked_by(whole)
         if found := self._surely("ask", script) or self._touched("ask", script):
             return asked_by(found)
-        if any(where.is_own for where in script.places()):
+        if script.has_own_paths():
             return Asked(OWN_PATH)
         for behavior in ("deny", "ask"):
             if doubt := self._perhaps(behavior, script):
                 return doubted(doubt)
         return None
 
+    def _unknown(self, script: Script, table: Table) -> Asked | None:
+        """A file of which nothing is known may be one of Bridle's. Who may run all commands could
+        read those in other ways as well."""
+        if not self._guard or not self._guard.has_home or not script.has_unknown:
+            return None
+        if table["command"] == "allow" or self._rules.whole("allow", SHELL):
+            return None
+        name = next(script.unknown_files(OPENERS), "")
+        return Asked(f"it is not known which file `{name}` is given") if name else None
+
     def _surely(self, behavior: Behavior, script: Script) -> Rule | None:
         if not self._rules.has(behavior):
             return None
         if exact := self._rules.exact(behavior, script.text):
             return exact
+        if not self._rules.for_commands(behavior):
+            return None
+        wanted = partial(self._rules.may_name, behavior)
         for program in script.every:
-            for given in (program.argv, *surely_within(program)):
-                for argv in self._forms(given):
+            for given in (program, *surely_within(program, wanted)):
+                for argv, words in self._forms(given):
                     for rule, pattern in self._rules.commands(behavior, argv[0] or ""):
-                        if pattern.matches(argv) or pattern.matches_around_options(argv):
+                        if pattern.matches(argv) or pattern.matches_around_options(argv, words):
                             return rule
         return None
 
@@ -78,49 +95,58 @@ class ScriptJudge:
         if found := self._within(behavior, script):
             return found
         hidden = self._rules.hidden(behavior)
-        if script.has_unknown:
-            if found := self._doubted(behavior, script):
-                return found
-        elif not (hidden and any(script.searched())):
-            return None
+        if script.has_unknown and (found := self._doubted(behavior, script)):
+            return found
         if hidden and script.has_unknown_paths():
             return hidden[0]
-        for rule in hidden:
-            bound = self._rules.path(rule)
-            if any(map(bound.may_match, script.globs())):
-                return rule
-            if rule.tool == "Read" and any(map(bound.reaches, script.searched())):
-                return rule
-        return None
+        return next((rule for rule in hidden if self._may_show(rule, script)), None)
+
+    def _may_show(self, rule: Rule, script: Script) -> bool:
+        bound = self._rules.path(rule)
+        if any(map(bound.may_match, script.globs())):
+            return True
+        return rule.tool == "Read" and (
+            any(map(bound.reaches, script.searched()))
+            or any(map(bound.may_reach, script.searched_partial()))
+        )
 
     def _doubted(self, behavior: Behavior, script: Script) -> Rule | None:
         for program in script.every:
             if None in program.argv:
-                for argv in self._forms(program.argv):
+                for argv, words in self._forms(program):
                     for rule, pattern in self._rules.commands(behavior, argv[0] or ""):
-                        if pattern.may_match(argv):
+                        if pattern.may_match(argv, words):
                             return rule
         return None
 
     def _within(self, behavior: Behavior, script: Script) -> Rule | None:
         """A rule for a command that a program may run which we do not know."""
+        if not (any_rule := self._rules.for_commands(behavior)):
+            return None
+        wanted = partial(self._rules.may_name, behavior)
         for program in script.every:
-            for given in perhaps_within(program):
-                for argv in self._forms(given):
+            for given in perhaps_within(program, wanted):
+                if given is None:
+                    return any_rule
+                for argv, words in self._forms(given):
                     for rule, pattern in self._rules.named(behavior, argv[0] or ""):
-                        if pattern.matches(argv) or pattern.matches_around_options(argv):
+                        if pattern.may_match(argv, words):
                             return rule
         return None
 
-    def _forms(self, argv: Argv) -> list[Argv]:
-        """As it is called, and by its name alone."""
-        name = argv[0] or ""
-        if "/" not in name and not self._ground.ignores_case:
-            return [argv]
-        names = {name, base_name(name)}
+    def _forms(self, program: Program) -> list[tuple[Argv, tuple[Word, ...]]]:
+        """As it is called, and by its name alone; `git-push` is `git push` too."""
+        argv, words = program.argv, program.words
+        name, base = argv[0] or "", program.name
+        names = {name, base}
         if self._ground.ignores_case:
             names |= {one.lower() for one in names}
-        return [(one, *argv[1:]) for one in names]
+        found = [((one, *argv[1:]), words) for one in names] if len(names) > 1 else [(argv, words)]
+        for one in names:
+            if one.startswith(JOINED):
+                first, _, second = one.partition("-")
+                found.append(((first, second, *argv[1:]), (*words[:1], *words)))
+        return found
 
     def _touched(self, behavior: Behavior, script: Script) -> Rule | None:
         """A rule for files that speaks of one which the script names, or writes by redirection."""
@@ -150,16 +176,23 @@ class ScriptJudge:
             return ""
         if call.input.get("dangerouslyDisableSandbox"):
             return UNBOXED
-        if found := self._guard.text(script.text) or self._guard.named(script.text):
+        texts = [script.text, *script.texts()]
+        if found := next(filter(None, map(self._guard.text, texts)), ""):
+            return found
+        if found := self._guard.named(script.text):
             return found
         if found := next(filter(None, map(self._guard.whole, script.searched())), ""):
+            return found
+        if found := next(
+            filter(None, map(self._guard.whole_pattern, script.searched_partial())), ""
+        ):
             return found
         if found := script.git_runs():
             return f"git would run {found}, which the repository brings and nobody has trusted"
         for program in script.every:
-            globs = script.named_globs(program) if script.has_unknown else ()
+            partial = script.partial(program) if script.has_unknown else ()
             reads = script.reads(program)
-            if found := self._guard.program(program, script.named(program), globs, reads=reads):
+            if found := self._guard.program(program, script.named(program), partial, reads=reads):
                 return found
         return next(filter(None, self._guarded_targets(self._guard, script)), "")
 
@@ -167,8 +200,8 @@ class ScriptJudge:
         for redirect in script.redirects:
             for where in script.targets(redirect):
                 yield guard.path(where, writes=redirect.writes)
-            for glob in script.target_globs(redirect):
-                yield guard.pattern(glob, writes=redirect.writes)
+            for form in script.partial_targets(redirect):
+                yield guard.pattern(form, writes=redirect.writes)
 
     # --- for what is allowed
 

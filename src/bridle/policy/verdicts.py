@@ -50,6 +50,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     servers: tuple[str, ...] = ()
     #: Whether file names that differ only in case are the same file.
     ignores_case: bool = False
+    #: Whether a path is a folder, where that is looked up.
+    is_folder: Callable[[str], bool] | None = None
     #: The commands that a skill or slash command runs by itself, by its name and its arguments;
     #: None where they can't be known.
     inline_commands: Callable[[str, str], Sequence[str] | None] | None = None

@@ -7,16 +7,22 @@ the judge. That a program is allowed is not decided here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from .reading import PROGRAMS
-from .shell.programs import Argv, Program, read_commands
-from .shell.tables import RUN_WORDS, RUNNERS, RUNNERS_BY_WORD, SILENT
+from .shell.programs import Program, base_name, read_commands
+from .shell.script import UNKNOWN, Word
+from .shell.tables import RUN_WORDS, RUNNERS, RUNNERS_BY_WORD, SHELLS, SILENT
 
-#: Of so many words of a program any may begin the command that it runs.
-MAX_WORDS = 20
-#: So long a word is looked into.
-MAX_TEXT = 4_000
+#: Of so many words of a program any may begin the command that it runs. Nothing is known of one
+#: with more, nor of texts in texts in texts.
+MAX_WORDS = 200
+MAX_DEPTH = 6
+
+#: Whether somebody asks about programs of this name: others are not looked at.
+Wanted: TypeAlias = Callable[[str], bool]
 
 #: These do not run what they are given.
 _PLAIN = frozenset(
@@ -41,7 +47,6 @@ _PLAIN = frozenset(
         "killall",
         "less",
         "ln",
-        "man",
         "mkdir",
         "mktemp",
         "more",
@@ -53,13 +58,10 @@ _PLAIN = frozenset(
         "rename",
         "rm",
         "rmdir",
-        "rsync",
         "sed",
         "shred",
         "sleep",
-        "split",
         "ssh-keygen",
-        "tar",
         "tee",
         "test",
         "touch",
@@ -70,11 +72,10 @@ _PLAIN = frozenset(
         "wget",
         "xxd",
         "yes",
-        "zip",
     ]
 )
-#: The first word of these is a command of their own: `git rm` is no `rm`. They run others only
-#: behind a word that says so.
+#: The first word of these is a command of their own: `git rm` is no `rm`; or they are given files.
+#: They run others only behind a word or an option that says so.
 _WITH_COMMANDS = frozenset(
     [
         "apt",
@@ -97,6 +98,7 @@ _WITH_COMMANDS = frozenset(
         "hg",
         "jj",
         "kubectl",
+        "man",
         "mvn",
         "npm",
         "nuget",
@@ -104,48 +106,217 @@ _WITH_COMMANDS = frozenset(
         "pip3",
         "pnpm",
         "podman",
+        "rsync",
+        "split",
         "svn",
         "systemctl",
+        "tar",
         "terraform",
         "yarn",
+        "zip",
     ]
 )
-_RUN_WORDS = RUN_WORDS | {"foreach"}
-#: Options whose value is a command.
-_RUN_OPTIONS = frozenset(("-c", "-e", "-x", "--call", "--command", "--exec", "--run"))
+_RUN_WORDS = RUN_WORDS | {"foreach", "for-each-repo"}
+#: Options whose value is a command. Any beginning of a long one may be taken for the whole.
+_RUN_OPTIONS = frozenset(("-c", "-e", "-x", "-I", "-P", "-TT"))
+_LONG_RUN_OPTIONS = (
+    *("--call", "--command", "--exec", "--run", "--extcmd", "--upload-pack", "--receive-pack"),
+    *("--rsh", "--rsync-path", "--to-command", "--checkpoint-action", "--use-compress-program"),
+    *("--info-script", "--new-volume-script", "--rmt-command", "--rsh-command", "--pager"),
+    *("--to-cmd", "--cc-cmd", "--header-cmd", "--sendmail-cmd", "--filter", "--unzip-command"),
+)
+_FILTER = re.compile(r"--[a-z]+-filter")
+#: What makes more than one word of a text, or a command of it.
+_SCRIPT = re.compile(r"[\s;&|(`$]")
+_SHELL_TEXT = re.compile(r"-[a-zA-Z]*c")
+#: Of these the text is read that they run.
+_READ_ON = SHELLS | {"ssh"}
+#: Options of ssh with a value.
+_SSH_VALUED = "BbcDEeFIiJLlmOoPpQRSWw"
+#: Options of runners with a value, so that it is not taken for the command.
+_VALUED = frozenset(
+    (
+        *("-n", "-p", "-e", "-c", "-u", "--name", "--prefix", "--cwd", "--env", "--with", "--from"),
+        *("--python", "--extra", "--group", "--package", "--env-file", "--project", "--directory"),
+        *("--config", "--profile", "--with-requirements", "--with-editable", "--index"),
+    )
+)
+#: So many words that are no command come first.
+_LEADING = {"chrt": 1, "direnv": 1, "taskset": 1}
+#: Of these `run` names a script, and what stands behind `--` is for that.
+_WITH_SCRIPTS = frozenset(("npm", "pnpm", "yarn"))
 
 
-def surely_within(program: Program) -> Iterator[Argv]:
+def surely_within(program: Program, wanted: Wanted, depth: int = 0) -> Iterator[Program]:
     """What a program that runs another one in an environment may run: its words from any one on."""
-    words = program.argv[:MAX_WORDS]
-    begin = 0 if program.name in RUNNERS else len(words)
-    if program.name in RUNNERS_BY_WORD:
-        begin = _run_word(words)
-    yield from (program.argv[at:] for at in range(begin + 1, len(words)))
-
-
-def perhaps_within(program: Program) -> Iterator[Argv]:
-    """What any other program may run, for all that is known of it."""
-    name = program.name
-    if name in _PLAIN or name in PROGRAMS or name in SILENT:
+    if program.name not in RUNNERS and program.name not in RUNNERS_BY_WORD:
         return
-    words = program.argv[:MAX_WORDS]
-    begin = _run_word(words) if name in _WITH_COMMANDS else 0
-    yield from (program.argv[at:] for at in range(begin + 1, len(words)))
-    for at, word in enumerate(words[1:], 1):
-        if not word or len(word) > MAX_TEXT or not any(map(str.isspace, word)):
+    yield from _surely_by_text(program, wanted, depth)
+    for inner in _from_any(program, _begin(program), wanted):
+        yield inner
+        yield from _surely_by_text(inner, wanted, depth)
+
+
+def _surely_by_text(program: Program, wanted: Wanted, depth: int) -> Iterator[Program]:
+    for inner in _read_of(program)[0]:
+        yield inner
+        if depth < MAX_DEPTH:
+            yield from surely_within(inner, wanted, depth + 1)
+
+
+def perhaps_within(program: Program, wanted: Wanted, depth: int = 0) -> Iterator[Program | None]:
+    """What any other program may run, for all that is known of it; None is anything."""
+    name = program.name
+    if program.inner or name in _PLAIN or name in PROGRAMS or name in SILENT:
+        return
+    begin = _begin(program)
+    is_long = len(program.argv) - begin > MAX_WORDS
+    if is_long or depth > MAX_DEPTH or runs_unknown(program):
+        yield None
+        return
+    yield from _deeper(*_read_of(program), wanted, depth)
+    for inner in _from_any(program, begin, wanted):
+        yield inner
+        yield from _deeper(*_read_of(inner), wanted, depth)
+    if name == "git" and "for-each-repo" in program.argv:
+        yield Program(("git", *program.argv[begin + 1 :]))
+    for text in _texts(program, begin):
+        yield from _deeper(*_read(text), wanted, depth)
+
+
+def _deeper(
+    programs: list[Program], is_clear: bool, wanted: Wanted, depth: int
+) -> Iterator[Program | None]:
+    if not is_clear:
+        yield None
+    for program in programs:
+        yield program
+        yield from perhaps_within(program, wanted, depth + 1)
+
+
+# --- words
+
+
+def _begin(program: Program) -> int:
+    """The word behind which a command may begin."""
+    if program.name in RUNNERS_BY_WORD or program.name in _WITH_COMMANDS:
+        argv = program.argv
+        return next((at for at, word in enumerate(argv) if word in _RUN_WORDS), len(argv))
+    return 0
+
+
+def _from_any(program: Program, begin: int, wanted: Wanted) -> Iterator[Program]:
+    """Its words from any one on, as far as that may be the name of a program."""
+    argv, words = program.argv, program.words
+    for at in range(begin + 1, min(len(argv), begin + MAX_WORDS)):
+        word = argv[at]
+        if not word or word[0] == "-":
             continue
-        if name not in _WITH_COMMANDS or words[at - 1] in _RUN_OPTIONS or at > begin:
-            yield from _in_text(word)
+        name = base_name(word) if "/" in word else word
+        if name in _READ_ON or wanted(name):
+            yield Program(argv[at:], words[at:])
 
 
-def _run_word(words: Argv) -> int:
-    return next((at for at, word in enumerate(words) if word in _RUN_WORDS), len(words))
+def runs_unknown(program: Program) -> bool:
+    """Whether a runner is given an unknown word where the name of a program should be."""
+    argv, name = program.argv, program.name
+    if None not in argv or (name not in RUNNERS and name not in RUNNERS_BY_WORD) or name == "ssh":
+        return False
+    begin = _begin(program)
+    at = begin + 1
+    if name in _WITH_SCRIPTS and argv[begin:at] in (("run",), ("--",)):
+        return False
+    if begin > 1 and (argv[begin - 1] or "") in _VALUED:
+        return False  # `npm --prefix x`
+    leading = _LEADING.get(name, 0)
+    while at < len(argv):
+        word = argv[at]
+        if word is None or not word.startswith("-"):
+            if not leading:
+                return word is None
+            leading -= 1
+        at += 2 if word in _VALUED else 1
+    return False
 
 
-def _in_text(text: str) -> Iterator[Argv]:
-    stack = list(read_commands(text).programs)
+# --- texts
+
+
+def _texts(program: Program, begin: int) -> Iterator[str]:
+    """The words that may be scripts, as far as they are known; and those in an option's own."""
+    reads_all = program.name not in _WITH_COMMANDS
+    before = ""
+    for at in range(1, len(program.argv)):
+        text = _known(program, at)
+        if _SCRIPT.search(text):
+            if reads_all or at > begin or _is_run_option(before):
+                yield text
+            yield from _in_option(text, reads_all=reads_all or at > begin)
+        before = text
+
+
+def _in_option(text: str, *, reads_all: bool) -> Iterator[str]:
+    option, equals, value = text.partition("=")
+    if reads_all or _is_run_option(option):
+        while equals and not _SCRIPT.search(option):
+            yield value
+            option, equals, value = value.partition("=")  # `--checkpoint-action=exec=…`
+    if text[:1] == "-" and text[1:2] not in ("-", "") and (reads_all or text[:2] in _RUN_OPTIONS):
+        yield text[2:]
+
+
+def _is_run_option(option: str) -> bool:
+    if option in _RUN_OPTIONS or _FILTER.fullmatch(option):
+        return True
+    return len(option) > 3 and any(one.startswith(option) for one in _LONG_RUN_OPTIONS)
+
+
+def _known(program: Program, at: int) -> str:
+    """A word, or what is known of it."""
+    if (known := program.argv[at]) is not None:
+        return known
+    word: Word = program.words[at] if at < len(program.words) else UNKNOWN
+    return word.pattern or "*"
+
+
+def _read_of(program: Program) -> tuple[list[Program], bool]:
+    """What a shell or ssh would run of the text that it is given, and whether that is all."""
+    text = ""
+    if program.name == "ssh":
+        text = _joined_by_ssh(program)
+    elif program.name in SHELLS:
+        text = _shell_text(program)
+    return _read(text, is_shell=True) if text else ([], True)
+
+
+def _shell_text(program: Program) -> str:
+    for at, word in enumerate(program.argv[1:-1], 2):
+        if _SHELL_TEXT.fullmatch(word or ""):
+            return _known(program, at)
+    return ""
+
+
+def _joined_by_ssh(program: Program) -> str:
+    """Its words with blanks between them: a shell at the other end reads these."""
+    argv, at = program.argv, 1
+    for turn in range(2):  # options stand before the host, and behind it
+        while at < len(argv) and (word := argv[at] or "").startswith("-"):
+            at += 1
+            if word == "--":
+                break
+            valued = next((n for n, char in enumerate(word[1:], 2) if char in _SSH_VALUED), None)
+            at += valued == len(word)
+        at += turn == 0
+    return " ".join(_known(program, n) for n in range(at, len(argv)))
+
+
+def _read(text: str, *, is_shell: bool = False) -> tuple[list[Program], bool]:
+    """What a text would run, and whether that is all; what no shell reads runs nothing."""
+    commands = read_commands(text)
+    found: list[Program] = []
+    stack = list(commands.programs)
     while stack:
         program = stack.pop()
-        yield program.argv
+        found.append(program)
         stack += program.inner
+    return found, not (is_shell and commands.unclear)

@@ -39,6 +39,7 @@ def ground_of(
         bridle_home=bridle_home,
         addresses=addresses,
         guarded=guarded,
+        is_folder=os.path.isdir,
         inline_commands=InlineCommands(path, claude_home or f"{home or Path.home()}/.claude", also),
         ignores_case=sys.platform in ("darwin", "win32"),
     )

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from .script import Unclear, Word
-from .tables import EVALUATED, SAFE_VARIABLES, SET_OPTIONS, SHELLS_OWN
+from .tables import EVALUATED, MISLEADING, SAFE_VARIABLES, SET_OPTIONS, SHELLS_OWN
 
 
 class Changes(Exception):
@@ -37,6 +37,8 @@ def check_variable(name: str, value: str | None = "", *, is_exported: bool) -> N
     case, which no program is given. A value of None is not known."""
     if not _IDENTIFIER.fullmatch(name) or name in EVALUATED:
         raise Unclear("a name or a value that is evaluated")
+    if name in MISLEADING:
+        raise Unclear(f"it sets {name}, which changes which files its words name")
     is_own = not is_exported and name == name.lower() and name not in SHELLS_OWN
     if name not in SAFE_VARIABLES and (not is_own or name.startswith("npm_")):
         raise Changes(f"it sets {name}, which can change what programs do")

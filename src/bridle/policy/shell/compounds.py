@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .script import UNKNOWN, Assign, Unclear
+from .script import UNKNOWN, Assign, Unclear, Word
 
 if TYPE_CHECKING:
     from .reader import Reader
@@ -101,16 +101,18 @@ def _for(reader: Reader) -> None:
         raise Unclear("a loop of an unusual form")
     reader.at = found.end()
     reader.lines()
-    reader.add(assigns=[Assign(found[1], UNKNOWN)])
+    words: list[Word] = []
     if _IN.match(reader.text, reader.at):
         reader.at += 2
         reader.blanks()
         while (char := reader.peek()) and char not in "\n;":
             if char in "&|<>()":
                 raise Unclear("a loop of an unusual form")
-            reader.word()
+            words.append(reader.word())
             reader.check_word_end()
             reader.blanks()
+    loops = [Assign(found[1], word) for word in words or [UNKNOWN]]
+    reader.add(assigns=[Assign(found[1], UNKNOWN)], loops=loops)
     if reader.peek() == ";":
         reader.at += 1
     reader.lines()

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from .builtins import CHECKS, Changes, check_variable
 from .reader import read_script
-from .script import Redirect, Simple, Unclear, Word
+from .script import UNKNOWN, Redirect, Simple, Unclear, Word
 from .tables import (
     EXECUTES,
     FIND_DELETES,
@@ -54,6 +54,8 @@ class Program(Struct, frozen=True):
     repeats: bool = False
     #: Whether only a rule that reaches so far allows it at all.
     is_odd: bool = False
+    #: Whether the names that it prints are given to another program as they are.
+    feeds: bool = False
 
     @property
     def name(self) -> str:
@@ -71,6 +73,8 @@ class Commands(Struct):
     redirects: list[Redirect]
     unclear: str = ""
     changes: str = ""
+    #: What variables are set to, anywhere in it.
+    variables: dict[str, list[Word]] = {}
 
 
 MAX_INSIDE = 12
@@ -103,8 +107,10 @@ def _read(text: str, depth: int, *, is_posix: bool) -> Commands:
     except Unclear as error:
         found.unclear = str(error)
         return found
+    read: dict[int, int] = {}
     for simple in simples:
         found.redirects += simple.redirects
+        _note_variables(simple, found)
         if simple.is_text:
             found.programs.append(Program(("cat",), simple.words, is_clear=True))
             continue
@@ -116,13 +122,28 @@ def _read(text: str, depth: int, *, is_posix: bool) -> Commands:
             found.unclear = found.unclear or str(error)
         try:
             if simple.words:
-                found.programs.append(_program(simple.words, simple.repeats, found, depth))
+                program = _program(simple.words, simple.repeats, found, depth)
+                if (at := read.get(id(simple.reads))) is not None:
+                    program = _fed(program, at, found)
+                read[id(simple)] = len(found.programs)
+                found.programs.append(program)
         except Unclear as error:
             found.unclear = found.unclear or str(error)
     return found
 
 
 _kept = lru_cache(256)(_read)
+
+
+def _note_variables(simple: Simple, found: Commands) -> None:
+    name = simple.words[0].value if simple.words else None
+    for assign in simple.loops or simple.assigns:
+        found.variables.setdefault(assign.name, []).append(assign.value)
+    for word in simple.words[1:] if name in ("export", "local", "read", "printf") else ():
+        variable, equals, _ = (word.value or word.form).partition("=")
+        value = replace(word, value=word.value and word.value.partition("=")[2],
+                        form=word.form.partition("=")[2]) if equals else UNKNOWN  # fmt: skip
+        found.variables.setdefault(variable, []).append(value)
 
 
 def _check_assigns(simple: Simple) -> None:
@@ -209,6 +230,25 @@ def _wrapped(
     return Program(argv, words, (inner,), wrapper.is_clear, at, repeats)
 
 
+def _fed(program: Program, at: int, found: Commands) -> Program:
+    """`find … -print0 | xargs -0 …`: only with these are names passed on as they are."""
+    finds = found.programs[at]
+    prints = [word for word in finds.argv if (word or "-print").startswith(("-print", "-ls"))]
+    if finds.argv[0] != "find" or finds.inner or prints != ["-print0"] or not program.inner:
+        return program
+    [inner] = program.inner
+    own = program.argv[: 1 - len(inner.argv)]
+    if own[:2] not in (("xargs", "-0"), ("xargs", "--null")) or not set(own[2:]) <= {
+        "-r",
+        "-n",
+        "1",
+    }:
+        return program
+    found.programs[at] = replace(finds, feeds=True)
+    given = replace(inner, words=(*inner.words[:-1], Word(None, is_found=True)))
+    return replace(program, inner=(given,))
+
+
 def _replaced(word: Word, mark: str) -> Word:
     """xargs -I: a word with the mark in it is not known."""
     return Word(None) if mark and word.value and mark in word.value else word
@@ -276,6 +316,8 @@ def _shell(argv: Argv, words: tuple[Word, ...], found: Commands, depth: int) -> 
     is_posix = base_name(argv[0] or "") not in ("bash", "zsh")
     inner = _read(script, depth + 1, is_posix=is_posix)
     found.redirects += inner.redirects
+    for name, values in inner.variables.items():
+        found.variables.setdefault(name, []).extend(values)
     found.unclear = found.unclear or inner.unclear
     found.changes = found.changes or inner.changes
     return Program(argv, words, tuple(inner.programs), is_clear=True)
@@ -294,7 +336,7 @@ def _found(
         at += 1
         if word in FIND_DELETES:
             inner.append(Program(("rm", None)))
-        elif word is None or word[0] != "-" or word in FIND_PLAIN:
+        elif not word or word[0] != "-" or word in FIND_PLAIN:
             continue
         elif word in FIND_VALUED or _FIND_TIMES.fullmatch(word):
             at += 1

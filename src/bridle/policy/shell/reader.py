@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from .compounds import compound, function_body
-from .script import Assign, Redirect, Simple, Unclear, Word
+from .script import UNKNOWN, Assign, Redirect, Simple, Unclear, Word
 from .words import MAX_DEPTH, WordReader
 
 MAX_TEXT = 200_000
@@ -69,6 +71,10 @@ class Reader(WordReader):
         #: How deep in compound commands this is.
         self.nesting = 0
         self._heredocs: list[_Heredoc] = []
+        #: The simple command that was just read, if it was one; and whether it has an input of its
+        #: own.
+        self._last: Simple | None = None
+        self._has_input = False
 
     def deepen_compound(self) -> None:
         self.nesting += 1
@@ -204,14 +210,18 @@ class Reader(WordReader):
         self._command()
         self.blanks()
         while self.peek() == "|" and self.peek(1) != "|":
+            before = self._last
             self.at += 2 if self.peek(1) == "&" else 1
             self.lines()
             self._command()
             self.blanks()
+            if before and self._last and not self._has_input:
+                self._last = self.commands[-1] = replace(self._last, reads=before)
 
     # --- commands
 
     def _command(self) -> None:
+        self._last = None
         opening = "(" if self.peek() == "(" else self.keyword()
         if opening:
             compound(self, opening)
@@ -220,8 +230,10 @@ class Reader(WordReader):
             function_body(self)
         else:
             self._simple()
+            self._last = self.commands[-1]
             return
         self.redirects_behind()
+        self._last = None
 
     def redirects_behind(self) -> None:
         redirects: list[Redirect] = []
@@ -236,7 +248,7 @@ class Reader(WordReader):
         words: list[Word] = []
         assigns: list[Assign] = []
         redirects: list[Redirect] = []
-        start = self.at
+        start, self._has_input = self.at, False
         while True:
             self.blanks()
             if found := _REDIRECT.match(self.text, self.at):
@@ -245,7 +257,8 @@ class Reader(WordReader):
                 if self.is_posix and "+" in assign.group():
                     raise Unclear("`+=`, which sh does not know")
                 self.at = assign.end()
-                assigns.append(Assign(assign[1], self._assigned()))
+                value = self._assigned()
+                assigns.append(Assign(assign[1], UNKNOWN if "+" in assign.group() else value))
             elif self._is_word():
                 words.append(self.word())
                 self.check_word_end()
@@ -283,12 +296,14 @@ class Reader(WordReader):
         words: Sequence[Word] = (),
         assigns: Sequence[Assign] = (),
         redirects: Sequence[Redirect] = (),
+        loops: Sequence[Assign] = (),
     ) -> None:
-        simple = Simple(tuple(words), tuple(assigns), tuple(redirects), self.repeats)
-        self.commands.append(simple)
+        given = (tuple(words), tuple(assigns), tuple(redirects), self.repeats)
+        self.commands.append(Simple(*given, loops=tuple(loops)))
 
     def _redirect(self, found: re.Match[str], redirects: list[Redirect]) -> None:
         number, operator = found.groups()
+        self._has_input |= operator[0] == "<"
         if len(number) > 1 or (operator[0] == "&" and (number or self.is_posix)):
             raise Unclear("a redirection that shells take in different ways")
         self.at = found.end()

@@ -13,6 +13,11 @@ class Unclear(Exception):
     """Text that is not read, and why. Never an error of the user: somebody is asked instead."""
 
 
+#: Marks in a word's form: anything at all, slashes too; a variable's name; alternatives. Where
+#: somebody has written such a character it is taken for the mark, which can only be stricter.
+ANY, VARIABLE, BRACE, END = "\ue000", "\ue001", "\ue002", "\ue003"
+
+
 class Word(Struct, frozen=True):
     """A word of a command, after the shell has removed its quotes.
 
@@ -23,8 +28,10 @@ class Word(Struct, frozen=True):
     value: str | None
     #: Whether it was written without any quotes: only then it may be a keyword.
     is_bare: bool = True
-    #: What is known of an unknown one: a glob, with `*` for all that can't be known.
+    #: What is known of an unknown one: a glob, with `*` for all that can't be known; and the same
+    #: with marks for variables, braces and what is not known at all.
     pattern: str | None = None
+    form: str = ""
     #: Whether it begins with a `~` that the shell expands.
     is_home: bool = False
     is_one: bool = False
@@ -32,14 +39,21 @@ class Word(Struct, frozen=True):
     is_glob: bool = False
     #: Whether it is what `find` has found, which begins as the place where it looked.
     is_found: bool = False
+    #: Whether it is the end of a pipe.
+    is_pipe: bool = False
 
     @property
     def is_no_option(self) -> bool:
         """Whether no file, whatever its name, can make an option of an unknown word."""
-        return self.is_found or (self.is_glob and (self.pattern or "*")[0] not in "*?[-")
+        return (
+            self.is_found
+            or self.is_pipe
+            or (self.is_glob and (self.pattern or "*")[0] not in "*?[-")
+        )
 
 
 UNKNOWN = Word(None, is_bare=False, pattern="*")
+PIPE = Word(None, is_bare=False, pattern="*", is_pipe=True)
 
 
 class Assign(Struct, frozen=True):
@@ -63,3 +77,7 @@ class Simple(Struct, frozen=True):
     repeats: bool = False
     #: Whether it only prints a text that stands beside it.
     is_text: bool = False
+    #: The words that a loop goes through, by the name of its variable.
+    loops: tuple[Assign, ...] = ()
+    #: The one whose output it reads, where that is a simple command.
+    reads: Simple | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
@@ -21,7 +21,7 @@ class Wrapper(Struct, frozen=True):
 
 
 def _wrapper(flags: str = "", valued: str = "", leading: int = 0, **more: bool) -> Wrapper:
-    return Wrapper(_words(flags), _words(valued), leading, **more)
+    return Wrapper(words(flags), words(valued), leading, **more)
 
 
 WRAPPERS = {
@@ -54,7 +54,7 @@ WRAPPERS = {
 }
 
 #: What runs other commands in ways that are not judged, or changes what commands mean.
-OPAQUE = _words(
+OPAQUE = words(
     """- alias at autoload batch bind bye chroot compgen complete compopt coproc crontab
     declare disable disown emulate enable entr eval fc float flock foreach functions getopts
     hash history integer jobs let logout ltrace mapfile nsenter parallel print private r
@@ -65,12 +65,12 @@ OPAQUE = _words(
 )
 #: What runs the command that its words end with, behind options and words of its own: at once, or
 #: behind a word that says so. They need a rule for themselves; deny rules see what they run.
-RUNNERS = _words("bunx chrt dotenv npx numactl pnpx ssh taskset uvx")
-RUNNERS_BY_WORD = _words(
+RUNNERS = words("bunx chrt dotenv npx numactl pnpx ssh taskset uvx")
+RUNNERS_BY_WORD = words(
     """aws-vault bundle conda direnv dotenvx doppler hatch infisical mamba micromamba mise npm op
     pdm pipenv pipx pixi pnpm podman-compose poetry rtx rye uv yarn"""
 )
-RUN_WORDS = _words("-- dlx exec run x")
+RUN_WORDS = words("-- dlx exec run x")
 SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "rbash"))
 SHELL_FLAGS = frozenset(("--login", "--noprofile", "--norc"))
 
@@ -79,12 +79,12 @@ EXECUTES = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 UNREAD = frozenset(("-execdir", "-okdir"))
 #: What find does for itself: words of GNU's and of bfs that only look, alone or before a value.
 FIND_DELETES = frozenset(("-delete", "-rm"))
-FIND_PLAIN = _words(
+FIND_PLAIN = words(
     """-H -L -P -a -and -o -or -not -daystart -depth -d -follow -ignore_readdir_race
     -noignore_readdir_race -mount -xdev -noleaf -warn -nowarn -empty -executable -readable
     -writable -false -true -nogroup -nouser -ls -print -print0 -prune -quit -help -version"""
 )
-FIND_VALUED = _words(
+FIND_VALUED = words(
     """-maxdepth -mindepth -regextype -fstype -gid -group -ilname -iname -inum -ipath -iregex
     -iwholename -links -lname -name -newer -path -perm -printf -regex -samefile -size -type
     -uid -used -user -wholename -xtype"""
@@ -97,7 +97,7 @@ GIT_QUIET = frozenset(
 GIT_VALUED = frozenset(("-c", "-C", "--git-dir", "--work-tree", "--namespace", "--config-env"))
 
 #: Variables that no program takes for the name of another, for a path or for its options.
-SAFE_VARIABLES = _words(
+SAFE_VARIABLES = words(
     """CGO_ENABLED CI CLICOLOR COLOR DEBUG FORCE_COLOR GOARCH GOOS LANG LANGUAGE LC_ALL
     LC_CTYPE LC_MESSAGES NODE_ENV NO_COLOR PORT HOST PYTHONDONTWRITEBYTECODE PYTHONHASHSEED
     PYTHONUNBUFFERED RAILS_ENV RUST_BACKTRACE RUST_LOG TERM TZ VERBOSE"""
@@ -105,19 +105,21 @@ SAFE_VARIABLES = _words(
 
 
 #: What only the shell itself feels: needs no rule beside a command that has one.
-SILENT = _words(
+SILENT = words(
     ": true false exit return break continue shift wait test [ read export local set pwd"
 )
 #: Options of `set` that change no command's meaning.
-SET_OPTIONS = _words("-e -u -x -eu -ex -ux -eux -euo -eo -uo -o pipefail +e +x")
+SET_OPTIONS = words("-e -u -x -eu -ex -ux -eux -euo -eo -uo -o pipefail +e +x")
 #: Names in lower case that are a shell's own: to set them changes what it does.
-SHELLS_OWN = _words(
+SHELLS_OWN = words(
     """aliases argv builtins cdpath commands dirstack fignore fpath functions histchars http_proxy
     https_proxy all_proxy ftp_proxy no_proxy keymaps mailpath manpath module_path modules options
     parameters path pipestatus prompt psvar signals status watch widgets zsh_eval_context"""
 )
+#: With these a word names other files than it seems to.
+MISLEADING = words("BASHOPTS CDPATH FIGNORE GLOBIGNORE SHELLOPTS")
 #: Numbers of zsh's own: what they are set to is evaluated.
-EVALUATED = _words(
+EVALUATED = words(
     """ARGC COLUMNS DIRSTACKSIZE EGID ERRNO EUID FUNCNEST GID HISTCMD HISTSIZE KEYTIMEOUT LINENO
     LINES LISTMAX LOGCHECK MAILCHECK OPTIND PERIOD PPID RANDOM REPORTMEMORY REPORTTIME SAVEHIST
     SECONDS SHLVL TMOUT TRY_BLOCK_ERROR TRY_BLOCK_INTERRUPT TTYIDLE UID ZLE_RPROMPT_INDENT"""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 
-from .script import UNKNOWN, Unclear, Word
+from .script import ANY, BRACE, END, PIPE, VARIABLE, Unclear, Word
 
 #: What ends a word, outside of quotes.
 BREAKS = " \t\n;&|<>()"
@@ -24,6 +24,7 @@ _BRACED = re.compile(
     r"\$\{(?:#?[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?])"
     rf"(?::?[-+?]{_SAFE}|##?{_SAFE}|%%?{_SAFE}|//?{_FLAT}/{_SAFE})?\}}"
 )
+_VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 #: What zsh takes for a modifier of the expansion before it; one of them evaluates.
 _MODIFIER = re.compile(r":[A-Za-z&#]")
 #: Names are not read in arithmetic: their values would be evaluated, commands in them too.
@@ -84,7 +85,7 @@ class WordReader:
             self.substitution()
             if self.peek() and self.peek() not in BREAKS:
                 raise Unclear("a process substitution inside of a word")
-            return UNKNOWN
+            return PIPE
         if self.at == start:
             raise Unclear(f"{char or 'the end'!r} where a word should be")
         return parts.word()
@@ -133,6 +134,9 @@ class WordReader:
         if is_first and (not rest or rest in "/ \t\n;&|)"):
             parts.is_home = True
             parts.add("~")
+        elif is_first and rest == "+":  # where the shell is
+            self.at += 1
+            parts.unknown(form=f"{VARIABLE}PWD{END}")
         elif is_first or (parts.texts and parts.texts[-1][-1:] in ("=", ":")):
             # Somebody else's home; or one that is expanded inside of a word, as bash does.
             parts.unknown()
@@ -184,7 +188,7 @@ class WordReader:
             raise Unclear("a quoted newline between a heredoc and its body")
 
     def _dollar(self, parts: _Parts, *, is_quoted: bool) -> None:
-        following = self.peek(1)
+        start, following = self.at, self.peek(1)
         all_words = self.text.startswith(("$@", "${@"), self.at)
         if following == "(":
             text = self._parenthesis()
@@ -206,8 +210,10 @@ class WordReader:
             return
         else:
             raise Unclear("a `$` before something unusual")
+        named = _VARIABLE.fullmatch(self.text[start : self.at])
+        form = f"{VARIABLE}{named[1] or named[2]}{END}" if named else ANY
         # `"$@"` is any number of words, with its quotes too.
-        parts.unknown(is_one=is_quoted and not all_words)
+        parts.unknown(is_one=is_quoted and not all_words, form=form)
         if following != "(" and self.peek() == "[":
             raise Unclear("an expansion with an index")
         if following not in "({" and _MODIFIER.match(self.text, self.at):
@@ -271,6 +277,7 @@ class _Parts:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.form: list[str] = []
         self.is_bare = True
         self.is_unknown = False
         self.is_one = True
@@ -279,6 +286,7 @@ class _Parts:
         self.is_home = False
 
     def add(self, text: str) -> None:
+        self.form.append(text)
         if not self.braces:
             self.texts.append(text)
 
@@ -291,15 +299,17 @@ class _Parts:
         self.add(char)
 
     def brace(self, step: int) -> None:
-        """Braces make several words of one: of what is between them nothing is known."""
-        self.unknown()
+        """Braces make several words of one: of what is between them the pattern knows nothing."""
+        self.unknown(form=BRACE if step > 0 else END)
         self.braces = max(0, self.braces + step)
 
-    def unknown(self, *, is_one: bool = False) -> None:
+    def unknown(self, *, is_one: bool = False, form: str = ANY) -> None:
         self.is_bare = False
         self.is_unknown = True
         self.is_one = self.is_one and is_one
-        self.add("*")
+        self.form.append(form)
+        if not self.braces:
+            self.texts.append("*")
 
     def word(self) -> Word:
         text = "".join(self.texts)
@@ -309,6 +319,7 @@ class _Parts:
                 None,
                 is_bare=False,
                 pattern=text,
+                form="".join(self.form),
                 is_home=self.is_home,
                 is_one=is_one,
                 is_glob=not self.is_unknown,

@@ -1,0 +1,195 @@
+"""Paths that are known only in part: what variables, globs and braces may make of them. Pure.
+
+The reader marks in a word's `form` what the shell will put in. Here variables that the script sets
+are put in, braces become one form each, and a form is compared with a path that matters. In doubt
+it may be that path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from .paths import clean, part_may_meet
+from .shell.script import ANY, BRACE, END, VARIABLE, Word
+
+#: One word may be so many.
+MAX_FORMS = 64
+MAX_DEPTH = 8
+
+Variables = Mapping[str, Sequence[Word]]
+
+_GLOB = re.compile(r"[*?\[]")
+_MARK = re.compile(rf"{VARIABLE}([A-Za-z0-9_]*){END}|{BRACE}|{END}")
+
+
+def forms_of(word: Word, variables: Variables, known: Mapping[str, Sequence[str]]) -> list[str]:
+    """All that a word may be, as far as that is known: texts with globs and `ANY` in them.
+
+    `known` are variables with their values, such as `HOME`.
+    """
+    found = _forms(_form(word), variables, known, 0)
+    return [ANY] if len(found) > MAX_FORMS else list(dict.fromkeys(found))
+
+
+def globs_of(glob: str) -> list[str]:
+    """The same of a glob as tools take it, with braces, `**` and groups."""
+    marked = glob.replace("{", BRACE).replace("}", END).replace("**", ANY)
+    marked = re.sub(r"\\.|[@!+*?]\([^)]*\)?", ANY, marked)
+    found = _forms(marked, {}, {}, 0)
+    return [ANY] if len(found) > MAX_FORMS else [whole(form) for form in found]
+
+
+def _form(word: Word) -> str:
+    return word.value if word.value is not None else word.form or ANY
+
+
+def _forms(
+    form: str, variables: Variables, known: Mapping[str, Sequence[str]], depth: int
+) -> list[str]:
+    mark = _MARK.search(form)
+    if mark is None:
+        return [form]
+    if depth > MAX_DEPTH:
+        return [ANY]
+    before, after = form[: mark.start()], form[mark.end() :]
+    if mark[1] is not None:
+        middles = _values(mark[1], variables, known, depth)
+    else:
+        alternatives, after = _alternatives(after) if mark.group() == BRACE else (None, "")
+        middles = alternatives or [ANY]
+    found: list[str] = []
+    for middle in middles:
+        found += _forms(f"{before}{middle}{after}", variables, known, depth + 1)
+        if len(found) > MAX_FORMS:
+            return found
+    return found
+
+
+def _values(
+    name: str, variables: Variables, known: Mapping[str, Sequence[str]], depth: int
+) -> list[str]:
+    values: list[str] = list(known.get(name, ()))
+    for word in variables.get(name, ()):
+        form = _form(word)
+        if f"{VARIABLE}{name}{END}" in form:
+            return [ANY]
+        values += _forms(form, variables, known, depth + 1)
+        # Without quotes it may become several words.
+        values += form.split() if any(map(str.isspace, form)) else []
+    return values or [ANY]
+
+
+def _alternatives(text: str) -> tuple[list[str] | None, str]:
+    """What stands between these braces, and what behind them; None for a range."""
+    parts, depth = [""], 0
+    for at, char in enumerate(text):
+        if char == END and not _is_variable(text, at) and depth == 0:
+            is_range = len(parts) == 1 and ".." in parts[0]
+            return (None if is_range else parts), text[at + 1 :]
+        depth += (char == BRACE) - (char == END and not _is_variable(text, at))
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return None, ""
+
+
+def _is_variable(text: str, end: int) -> bool:
+    """Whether this end is one of a variable's name."""
+    name = text[:end].rpartition(VARIABLE)
+    return bool(name[1]) and re.fullmatch(r"[A-Za-z0-9_]*", name[2]) is not None
+
+
+def is_known(form: str) -> bool:
+    return ANY not in form and not _GLOB.search(form)
+
+
+def whole(form: str) -> str:
+    """A form of a path from the root, with as much of `..` taken away as can be. What is above
+    something that is not known, or behind a link that may be anything, may be anywhere."""
+    before, _, behind = _split(form)
+    if before.startswith(("/proc/", "/dev/")):
+        return f"{before}{ANY}"
+    if "/.." in behind:
+        return ANY
+    return clean(form)
+
+
+def _split(form: str) -> tuple[str, str, str]:
+    """The components before the first that is not known, that one, and what is behind."""
+    found = re.search(rf"[*?\[{ANY}]", form)
+    at = found.start() if found else len(form)
+    start = form.rfind("/", 0, at) + 1
+    end = form.find("/", at)
+    end = len(form) if end < 0 or ANY in form[start:] else end
+    return form[:start], form[start:end], form[end:]
+
+
+def as_glob(form: str) -> str:
+    """The same as a glob; behind what is not known there may be any number of folders."""
+    known, unknown, _ = form.partition(ANY)
+    return f"{known.rpartition('/')[0]}/**" if unknown else form
+
+
+def starts_unknown(form: str) -> bool:
+    return form.startswith(ANY)
+
+
+def _components(path: str) -> list[str]:
+    return [part for part in path.split("/") if part]
+
+
+def may_be_inside(form: str, folder: str) -> bool:
+    """Whether it may be this folder, or in it. What is wholly unknown is not counted here."""
+    if starts_unknown(form):
+        return False
+    home = _components(folder)
+    known, unknown, _ = form.partition(ANY)
+    parts = _components(known)
+    if unknown:
+        # The rest of that component, and all behind it, may be anything.
+        if known.endswith("/"):
+            parts.append(ANY)
+        else:
+            parts[-1] += ANY
+        return all(map(_meets, parts, home))
+    return len(parts) >= len(home) and all(map(_meets, parts, home))
+
+
+def may_hold(form: str, folder: str) -> bool:
+    """Whether it may be this folder, or one that this is in."""
+    if starts_unknown(form):
+        return False
+    parts, home = _components(form.partition(ANY)[0]), _components(folder)
+    if ANY in form:
+        return all(map(_meets, parts[:-1], home))
+    return len(parts) <= len(home) and all(map(_meets, parts, home))
+
+
+def may_be(form: str, path: str) -> bool:
+    """Whether it may be this path; where it begins unknown, its end must tell."""
+    end = form.rpartition(ANY)[2]
+    if ANY in form:
+        return end.startswith("/") and path.endswith(end) and not _GLOB.search(end)
+    parts, wanted = _components(form), _components(path)
+    return len(parts) == len(wanted) and all(map(_meets, parts, wanted))
+
+
+def may_contain(form: str, names: Sequence[str]) -> bool:
+    """Whether it may have these names in it, one behind the other; the first known in part."""
+    parts = [part.replace(ANY, "*") for part in _components(form)]
+    for at, part in enumerate(parts):
+        following = parts[at : at + len(names)]
+        if part.strip("*?") and len(following) == len(names):
+            pairs = zip(following, names, strict=True)
+            if all(part_may_meet(one, name, re.IGNORECASE) for one, name in pairs):
+                return True
+    return False
+
+
+def _meets(part: str, name: str) -> bool:
+    # A shell's `*` does not stand for a name that begins with a dot.
+    if name.startswith(".") and part[:1] in ("*", "?"):
+        return False
+    return part_may_meet(part.replace(ANY, "*"), name, 0)
