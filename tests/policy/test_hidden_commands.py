@@ -105,7 +105,7 @@ def test_what_only_has_unknown_values_is_not_asked_about(command: str) -> None:
         f"uv run {'--with x ' * 300}git push",
         f"ssh h '{'a' * 4_000}; git push'",
         f"xvfb-run sh -c '{'a; ' * 4_000}git push'",
-        "ssh h " * 20 + "git push",
+        "ssh h " * 60 + "git push",
         f"hyperfine '{'a ' * 4_000}; git push'",
     ],
 )

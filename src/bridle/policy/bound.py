@@ -93,7 +93,7 @@ class BoundRules:
         """Whether any of them may speak of a program of this name, wherever it is."""
         return (
             (behavior, name) in self._base_names
-            or bool(self._unnamed[behavior])
+            or any(pattern.may_begin(name) for _, pattern in self._unnamed[behavior])
             or (behavior, name.lower()) in self._base_names
             or name.lower().startswith(JOINED)
         )

@@ -57,6 +57,12 @@ class CommandPattern:
             return argv[:count] == self._words and (self.is_open or len(argv) == count)
         return _meets(self.tokens, argv, is_open=self.is_open)
 
+    def may_begin(self, name: str) -> bool:
+        """Whether it speaks of the end of some words, from a program of this name on, without
+        speaking of all of them: a `*` stands for whatever is before."""
+        first = self.tokens[0]
+        return first != "*" and ("/" in first or _fits(first, name))
+
     def matches_around_options(self, argv: Argv, words: Sequence[Word] = ()) -> bool:
         """The same, wherever options stand between the words, with or without a value: a program's
         own options do not make another command of it. Nor do the other targets of a `make`."""

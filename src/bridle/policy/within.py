@@ -16,10 +16,11 @@ from .shell.programs import Program, base_name, read_commands
 from .shell.script import UNKNOWN, Word
 from .shell.tables import RUN_WORDS, RUNNERS, RUNNERS_BY_WORD, SHELLS, SILENT
 
-#: Of so many words of a program any may begin the command that it runs. Nothing is known of one
-#: with more, nor of texts in texts in texts.
+#: Of so many words of a program any may begin the command that it runs; so deep and so much text is
+#: looked into. What is beyond may be anything.
 MAX_WORDS = 200
 MAX_DEPTH = 6
+MAX_TEXT = 50_000
 
 #: Whether somebody asks about programs of this name: others are not looked at.
 Wanted: TypeAlias = Callable[[str], bool]
@@ -147,51 +148,84 @@ _LEADING = {"chrt": 1, "direnv": 1, "taskset": 1}
 _WITH_SCRIPTS = frozenset(("npm", "pnpm", "yarn"))
 
 
-def surely_within(program: Program, wanted: Wanted, depth: int = 0) -> Iterator[Program]:
+def surely_within(program: Program, wanted: Wanted) -> Iterator[Program]:
     """What a program that runs another one in an environment may run: its words from any one on."""
-    if program.name not in RUNNERS and program.name not in RUNNERS_BY_WORD:
-        return
-    yield from _surely_by_text(program, wanted, depth)
-    for inner in _from_any(program, _begin(program), wanted):
-        yield inner
-        yield from _surely_by_text(inner, wanted, depth)
+    return _Search(wanted).surely(program, 0)
 
 
-def _surely_by_text(program: Program, wanted: Wanted, depth: int) -> Iterator[Program]:
-    for inner in _read_of(program)[0]:
-        yield inner
-        if depth < MAX_DEPTH:
-            yield from surely_within(inner, wanted, depth + 1)
-
-
-def perhaps_within(program: Program, wanted: Wanted, depth: int = 0) -> Iterator[Program | None]:
+def perhaps_within(program: Program, wanted: Wanted) -> Iterator[Program | None]:
     """What any other program may run, for all that is known of it; None is anything."""
-    name = program.name
-    if program.inner or name in _PLAIN or name in PROGRAMS or name in SILENT:
-        return
-    begin = _begin(program)
-    is_long = len(program.argv) - begin > MAX_WORDS
-    if is_long or depth > MAX_DEPTH or runs_unknown(program):
-        yield None
-        return
-    yield from _deeper(*_read_of(program), wanted, depth)
-    for inner in _from_any(program, begin, wanted):
-        yield inner
-        yield from _deeper(*_read_of(inner), wanted, depth)
-    if name == "git" and "for-each-repo" in program.argv:
-        yield Program(("git", *program.argv[begin + 1 :]))
-    for text in _texts(program, begin):
-        yield from _deeper(*_read(text), wanted, depth)
+    return _Search(wanted).perhaps(program, 0)
 
 
-def _deeper(
-    programs: list[Program], is_clear: bool, wanted: Wanted, depth: int
-) -> Iterator[Program | None]:
-    if not is_clear:
-        yield None
-    for program in programs:
-        yield program
-        yield from perhaps_within(program, wanted, depth + 1)
+class _Search:
+    """Looks into one program. Each text is read once, however many words lead to it."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._seen: set[tuple[str, bool]] = set()
+        self._left = MAX_TEXT
+
+    def surely(self, program: Program, depth: int) -> Iterator[Program]:
+        if program.name not in RUNNERS and program.name not in RUNNERS_BY_WORD:
+            return
+        yield from self._surely_by_text(program, depth)
+        for inner in _from_any(program, _begin(program), self._wanted):
+            yield inner
+            yield from self._surely_by_text(inner, depth)
+
+    def _surely_by_text(self, program: Program, depth: int) -> Iterator[Program]:
+        if depth == MAX_DEPTH or self._left < 0:
+            return
+        for inner in self._read(_text_of(program), is_shell=True):
+            if inner:
+                yield inner
+                yield from self.surely(inner, depth + 1)
+
+    def perhaps(self, program: Program, depth: int) -> Iterator[Program | None]:
+        name = program.name
+        if program.inner or name in _PLAIN or name in PROGRAMS or name in SILENT:
+            return
+        begin = _begin(program)
+        is_long = len(program.argv) - begin > MAX_WORDS
+        if is_long or depth > MAX_DEPTH or runs_unknown(program):
+            yield None
+            return
+        yield from self._perhaps_by_text(_text_of(program), depth, is_shell=True)
+        for inner in _from_any(program, begin, self._wanted):
+            yield inner
+            if self._left >= 0:
+                yield from self._perhaps_by_text(_text_of(inner), depth, is_shell=True)
+        if name == "git" and "for-each-repo" in program.argv:
+            yield Program(("git", *program.argv[begin + 1 :]))
+        for text in _texts(program, begin):
+            yield from self._perhaps_by_text(text, depth, is_shell=False)
+
+    def _perhaps_by_text(
+        self, text: str, depth: int, *, is_shell: bool
+    ) -> Iterator[Program | None]:
+        for program in self._read(text, is_shell=is_shell):
+            yield program
+            if program:
+                yield from self.perhaps(program, depth + 1)
+
+    def _read(self, text: str, *, is_shell: bool) -> Iterator[Program | None]:
+        """What a text would run. What no shell surely reads may as well be none of its language;
+        else None stands for what can't be read."""
+        self._left -= len(text)
+        if self._left < 0:
+            yield None
+        if self._left < 0 or not text or (text, is_shell) in self._seen:
+            return
+        self._seen.add((text, is_shell))
+        commands = read_commands(text)
+        if is_shell and commands.unclear:
+            yield None
+        stack = list(commands.programs)
+        while stack:
+            program = stack.pop()
+            yield program
+            stack += program.inner
 
 
 # --- words
@@ -279,14 +313,11 @@ def _known(program: Program, at: int) -> str:
     return word.pattern or "*"
 
 
-def _read_of(program: Program) -> tuple[list[Program], bool]:
-    """What a shell or ssh would run of the text that it is given, and whether that is all."""
-    text = ""
+def _text_of(program: Program) -> str:
+    """The text that ssh or a shell is given to run."""
     if program.name == "ssh":
-        text = _joined_by_ssh(program)
-    elif program.name in SHELLS:
-        text = _shell_text(program)
-    return _read(text, is_shell=True) if text else ([], True)
+        return _joined_by_ssh(program)
+    return _shell_text(program) if program.name in SHELLS else ""
 
 
 def _shell_text(program: Program) -> str:
@@ -308,15 +339,3 @@ def _joined_by_ssh(program: Program) -> str:
             at += valued == len(word)
         at += turn == 0
     return " ".join(_known(program, n) for n in range(at, len(argv)))
-
-
-def _read(text: str, *, is_shell: bool = False) -> tuple[list[Program], bool]:
-    """What a text would run, and whether that is all; what no shell reads runs nothing."""
-    commands = read_commands(text)
-    found: list[Program] = []
-    stack = list(commands.programs)
-    while stack:
-        program = stack.pop()
-        found.append(program)
-        stack += program.inner
-    return found, not (is_shell and commands.unclear)
