@@ -32,7 +32,9 @@ def pytest_runtest_makereport(
 
 
 def pytest_configure() -> None:
-    """A shell has what it runs in the background ignore these, and so would all that we start."""
+    """No test reads the settings of whoever runs it. And a shell has what it runs in the background
+    ignore some signals, as would all that we start."""
+    os.environ["CLAUDE_CONFIG_DIR"] = os.devnull + "/claude"
     for number in (signal.SIGHUP, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)

@@ -197,3 +197,23 @@ async def _has_moved(received: list[bytes]) -> bool:
             return True
         await asyncio.sleep(0.01)
     return False
+
+
+async def test_rules_of_the_user(lab: Lab) -> None:
+    """Deny and ask rules of the user's settings hold where Bridle's policy allows the call"""
+    lab.config_dir.mkdir(parents=True)
+    rules = {"deny": ["Bash(touch:*)"], "ask": ["Bash(mkdir:*)"]}
+    (lab.config_dir / "settings.json").write_text(json.dumps({"permissions": rules}))
+    script = [
+        Turn(tool_use("Bash", command="touch t.txt", description="try")),
+        Turn(tool_use("Bash", command="mkdir d", description="try")),
+        "Done.",
+    ]
+    judge = Judge(Deny("not that"))
+    async with lab.session(script, approver=judge, policy=Policy(allow=["Bash"])) as talk:
+        heard = await talk.say("go")
+        assert "Bridle denied this" in heard.outputs()[0]
+        assert "not that" in heard.outputs()[1]
+        assert judge.tools == ["Bash"]
+    assert not lab.exists("t.txt")
+    assert not lab.exists("d")

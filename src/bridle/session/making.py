@@ -23,6 +23,7 @@ from .hooks import Hooks
 from .options import REQUEST_SECONDS
 from .responder import DialogHandler, Elicitor, Handlers
 from .tools import ToolServers
+from .user_rules import user_rules
 
 #: What a gate depends on.
 _OURS = ("--settings", "--setting-sources", "--permission-prompt-tool")
@@ -70,8 +71,9 @@ def launched(
         spec = msgspec.structs.replace(spec, allow_dangerously_skip_permissions=True)
     _check_extra(spec)
     found = survey_of(spec.cwd or ".")
-    # What it denies, or wants asked, holds whoever trusts it: old CLIs hold to none of that.
-    gate.policy.add_rules(found.rules)
+    # What it denies, or wants asked, holds whoever trusts it: old CLIs hold to none of that. The
+    # same goes for the user's own settings.
+    gate.policy.add_rules((*found.rules, *user_rules(spec)))
     is_trusted = trust is not None and found.is_same(trust)
     if is_trusted:
         gate.policy.trust(map(str, found.git))

@@ -23,10 +23,11 @@ from ..process.detached import DetachedProcess
 from ..process.spec import LaunchSpec
 from ..process.transport import Stopped
 from ..session.folder import survey_of
+from ..session.user_rules import user_rules
 from ..views import stream
 from ..views.stream import PauseCause
 from .agent import MOST_WORDS, WRITTEN_SECONDS, Agent, stopped_at_last
-from .making import make_new
+from .making import make_new, spec_of
 from .means import Means
 from .notes import entry, note
 from .pen import Pen
@@ -140,7 +141,8 @@ class Charge:
         )
         try:
             found = await asyncio.to_thread(survey_of, record.folder)
-            rules = dict.fromkeys((rule.behavior, rule.text) for rule in found.rules)
+            users = await asyncio.to_thread(user_rules, spec_of(self._means, record))
+            rules = dict.fromkeys((rule.behavior, rule.text) for rule in (*found.rules, *users))
             intended = _with_rules(intended, tuple(rules))
         except Exception as error:  # noqa: BLE001 - whatever it is, the launch comes to its end
             await self.store(stream.INTENDED, intended)

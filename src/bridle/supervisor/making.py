@@ -97,9 +97,14 @@ def _server_names(config: object, folder: StrPath) -> list[str]:
     return list(map(str, servers)) if isinstance(servers, Mapping) else []
 
 
+def spec_of(means: Means, record: SessionRecord) -> LaunchSpec:
+    """How a session is launched, with its secrets."""
+    return LaunchSpec(cwd=record.folder, env=means.variables(record), **record.spec)
+
+
 async def make_new(means: Means, record: SessionRecord, launch: str, found: Survey) -> Made:
     """For a process that is to be started."""
-    spec = LaunchSpec(cwd=record.folder, env=means.variables(record), **record.spec)
+    spec = spec_of(means, record)
     if record.loopback:  # looked at before, but what is in a file may be another thing by now
         await asyncio.to_thread(check_servers, spec)
     gate, desk = await gate_of(means, record, launch)

@@ -19,6 +19,7 @@ from ..process.spec import LaunchSpec
 from ..process.stop import uncancelled
 from ..session.folder import survey_of
 from ..session.policies import in_force
+from ..session.user_rules import user_rules
 from .charge import Charge
 from .means import Means
 from .record import SessionRecord
@@ -38,10 +39,10 @@ PolicyGiven: TypeAlias = str | os.PathLike[str] | Policy | Named
 
 
 def policy_of(given: PolicyGiven, spec: LaunchSpec) -> Policy:
-    """With the rules that the launch's own options mean, and those of its folder: what the folder
-    denies, or wants asked, holds as well, whatever becomes of those files."""
+    """With the rules that the launch's own options mean, and those of its folder and its user: what
+    their settings deny, or want asked, holds as well, whatever becomes of those files."""
     policy = in_force(given.policy if isinstance(given, Named) else given, spec).policy
-    return policy.with_rules(*survey_of(spec.cwd or ".").rules)
+    return policy.with_rules(*survey_of(spec.cwd or ".").rules, *user_rules(spec))
 
 
 def source_of(given: PolicyGiven) -> str:
