@@ -204,7 +204,7 @@ async def test_rules_of_the_user(lab: Lab) -> None:
     lab.config_dir.mkdir(parents=True)
     rules = {"deny": ["Bash(touch:*)"], "ask": ["Bash(mkdir:*)"]}
     (lab.config_dir / "settings.json").write_text(json.dumps({"permissions": rules}))
-    script = [
+    script: list[Turn | str] = [
         Turn(tool_use("Bash", command="touch t.txt", description="try")),
         Turn(tool_use("Bash", command="mkdir d", description="try")),
         "Done.",
