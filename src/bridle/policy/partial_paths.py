@@ -20,6 +20,7 @@ MAX_DEPTH = 8
 Variables = Mapping[str, Sequence[Word]]
 
 _GLOB = re.compile(r"[*?\[]")
+_UNKNOWN = re.compile(rf"[*?\[{ANY}]")
 _MARK = re.compile(rf"{VARIABLE}([A-Za-z0-9_]*){END}|{BRACE}|{END}")
 
 
@@ -108,22 +109,15 @@ def is_known(form: str) -> bool:
 def whole(form: str) -> str:
     """A form of a path from the root, with as much of `..` taken away as can be. What is above
     something that is not known, or behind a link that may be anything, may be anywhere."""
-    before, _, behind = _split(form)
+    found = _UNKNOWN.search(form)
+    if not found:
+        return clean(form)
+    before, behind = form[: form.rfind("/", 0, found.start()) + 1], form[found.start() :]
     if before.startswith(("/proc/", "/dev/")):
         return f"{before}{ANY}"
     if "/.." in behind:
         return ANY
     return clean(form)
-
-
-def _split(form: str) -> tuple[str, str, str]:
-    """The components before the first that is not known, that one, and what is behind."""
-    found = re.search(rf"[*?\[{ANY}]", form)
-    at = found.start() if found else len(form)
-    start = form.rfind("/", 0, at) + 1
-    end = form.find("/", at)
-    end = len(form) if end < 0 or ANY in form[start:] else end
-    return form[:start], form[start:end], form[end:]
 
 
 def as_glob(form: str) -> str:
@@ -161,9 +155,10 @@ def may_hold(form: str, folder: str) -> bool:
     """Whether it may be this folder, or one that this is in."""
     if starts_unknown(form):
         return False
-    parts, home = _components(form.partition(ANY)[0]), _components(folder)
-    if ANY in form:
-        return all(map(_meets, parts[:-1], home))
+    known, unknown, _ = form.partition(ANY)
+    parts, home = _components(known), _components(folder)
+    if unknown and not known.endswith("/"):
+        parts[-1] += ANY
     return len(parts) <= len(home) and all(map(_meets, parts, home))
 
 
