@@ -67,6 +67,9 @@ def test_an_option_or_another_target_does_not_hide_a_denied_command(command: str
         'npm run "$s"',
         "uv run make $t",
         "cd x; taskset 1 kubectl -n y $x",
+        'd="x deploy"; make -C $d',
+        "IFS=,; d=x,deploy; make -C $d",
+        "for d in a $(ls); do make -C $d; done",
     ],
 )
 def test_an_unknown_word_that_may_be_the_denied_command_is_asked_about(command: str) -> None:
@@ -87,6 +90,10 @@ def test_an_unknown_word_that_may_be_the_denied_command_is_asked_about(command: 
         'cargo --config "$x" build',
         'cargo --config "$x" run -- publish',
         "npm --prefix deploy test",
+        "for d in a b; do git -C $d status; done",
+        "for d in a b; do make -C $d test; done",
+        "d=src; npm --prefix packages/$d run test",
+        "mise run $t",
         "make -C deploy test",
         "python -c 'import os; os.getcwd()'",
         "awk '{print $1}' x",

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from .commands import JOINED, CommandPattern
+from .partial_paths import Variables, forms_of, is_known
 from .paths import BoundPattern, PathPattern
 from .rules import Rule
 from .shell.programs import base_name
+from .shell.script import VARIABLE, Word
 from .tools import SHELL
 from .verdicts import Behavior, Ground
 
@@ -110,3 +114,22 @@ class BoundRules:
     def named(self, behavior: Behavior, name: str) -> Sequence[CommandRule]:
         """The rules for commands of this name alone."""
         return self._named.get((behavior, name), ())
+
+
+def unsplit(words: Sequence[Word], variables: Variables) -> tuple[Word, ...]:
+    """The same words; those that are written without quotes count as one each, where all that the
+    script sets their variables to is known and can't be split."""
+    if not variables or "IFS" in variables:
+        return tuple(words)
+    return tuple(
+        replace(word, is_one=True) if _is_unsplit(word, variables) else word for word in words
+    )
+
+
+def _is_unsplit(word: Word, variables: Variables) -> bool:
+    if word.value is not None or word.is_one or VARIABLE not in word.form:
+        return False
+    return all(
+        is_known(form) and form and not any(map(str.isspace, form))
+        for form in forms_of(word, variables, {})
+    )

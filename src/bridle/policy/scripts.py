@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from .bound import BoundRules, CommandRule
+from .bound import BoundRules, CommandRule, unsplit
 from .commands import JOINED
 from .guard import UNBOXED, Guard
 from .paths import Folders, Place
@@ -116,7 +116,9 @@ class ScriptJudge:
                 for argv, words in self._forms(program):
                     for rule, pattern in self._rules.commands(behavior, argv[0] or ""):
                         if pattern.may_match(argv, words):
-                            return rule
+                            variables = read_commands(script.text).variables
+                            if pattern.may_match(argv, unsplit(words, variables)):
+                                return rule
         return None
 
     def _within(self, behavior: Behavior, script: Script) -> Rule | None:

@@ -144,8 +144,8 @@ _VALUED = frozenset(
 )
 #: So many words that are no command come first.
 _LEADING = {"chrt": 1, "direnv": 1, "taskset": 1}
-#: Of these `run` names a script, and what stands behind `--` is for that.
-_WITH_SCRIPTS = frozenset(("npm", "pnpm", "yarn"))
+#: Of these `run` names a script or a task, and what stands behind `--` is for that.
+_WITH_SCRIPTS = frozenset(("mise", "npm", "pnpm", "rtx", "yarn"))
 
 
 def surely_within(program: Program, wanted: Wanted) -> Iterator[Program]:
