@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
 from bridle.errors import InvalidEntry, JournalClosed, JournalUnwritable, WrongSequence
-from bridle.journal import Journal, NewEvent
+from bridle.journal import Journal, NewEvent, StreamInfo
 from bridle.journal.owner import Owners, StreamOwner
 
 from ..approvals.helpers import FailingLog
 from .engines import Engine
 from .helpers import new
+
+
+class AskedLog(FailingLog):
+    """Calls `asked` right behind the step that hears where a stream ends."""
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__(journal)
+        self.asked: Callable[[], object] = lambda: None
+
+    async def info(self, stream: str) -> StreamInfo:
+        found = await self._log.info(stream)
+        asyncio.get_running_loop().call_soon(self.asked)
+        return found
 
 
 async def bodies(journal: Journal, stream: str = "a") -> list[str]:
@@ -67,6 +81,23 @@ async def test_what_was_stored_is_told_so_whatever_the_store_said(journal: Journ
     assert await stored == 3
     assert await owner.append(new("4")) == 4
     assert await bodies(journal) == ["1", "2", "3", "4"]
+
+
+async def test_what_was_refused_is_not_taken_for_what_is_appended_when_the_end_is_known(
+    journal: Journal,
+) -> None:
+    log = AskedLog(journal)
+    owner = StreamOwner(log, "a")
+    await owner.append(new("1"))
+    log.refuses = True
+    refused = owner.append(new("refused"))
+    log.refuses = False
+    behind: list[asyncio.Future[int]] = []
+    log.asked = lambda: behind.append(owner.append(new("2")))
+    with pytest.raises(JournalUnwritable):
+        await refused
+    assert [await one for one in behind] == [2]
+    assert await bodies(journal) == ["1", "2"]
 
 
 async def test_somebody_else_who_writes_is_noticed(journal: Journal) -> None:

@@ -44,7 +44,7 @@ class StreamOwner:
         self._waiting: deque[_Batch] = deque()  # until it is known
         self._doubtful: list[_Batch] = []  # failed, and may be stored all the same
         self._underway = 0
-        self._finding: asyncio.Task[None] | None = None
+        self._finding: asyncio.Task[int] | None = None
         self.stream = stream
 
     def append(
@@ -87,13 +87,16 @@ class StreamOwner:
             self._finding = asyncio.get_running_loop().create_task(self._find_out())
             self._finding.add_done_callback(self._found)
 
-    async def _find_out(self) -> None:
-        self._last = (await self._log.info(self.stream)).last_seq
+    async def _find_out(self) -> int:
+        return (await self._log.info(self.stream)).last_seq
 
-    def _found(self, task: asyncio.Task[None]) -> None:
+    def _found(self, task: asyncio.Task[int]) -> None:
         self._finding = None
         doubtful, self._doubtful = self._doubtful, []
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is None:
+            # Only here: who appended before the doubtful are told would move it behind them.
+            self._last = task.result()
         for batch in doubtful:
             # Nobody else writes here: what reaches so far has this batch in it.
             if self._last is not None and batch.last <= self._last:
