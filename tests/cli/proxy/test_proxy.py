@@ -240,16 +240,22 @@ async def test_a_call_that_is_withdrawn_ends_at_the_server_and_is_not_answered(h
 
 
 async def test_the_id_of_a_call_that_is_withdrawn_can_be_used_again(home: Home) -> None:
+    await home.up()
     async with client_of(home) as client:
         await client.call(1)
-        await client.noted("waiting")
+        old = await home.next()
         await client.call(1)
         assert "underway already" in (await client.hear())["error"]["message"]
         cancelled = {"method": "notifications/cancelled", "params": {"requestId": 1}}
-        await client.say({"jsonrpc": "2.0", **cancelled})
-        await home.up()
-        await client.call(1)
-        await (await home.next()).result("new")
+        again = {"id": 1, "method": "tools/call", "params": {"name": "poll"}}
+        # In one piece: the new call is read before the old one has ended.
+        await client.say(
+            b"\n".join(json.dumps({"jsonrpc": "2.0", **one}).encode() for one in (cancelled, again))
+        )
+        new = await home.next()
+        assert new.key != old.key
+        await asyncio.wait_for(old.left.wait(), LIMIT)
+        await new.result("new")
         assert (await client.hear())["result"] == "new"
 
 

@@ -53,8 +53,10 @@ class Proxy:
 
     def __init__(self, way: Way, pipes: Pipes, note: Callable[[str], None]) -> None:
         self._way, self._pipes, self._note = way, pipes, note
+        #: What waits for an answer that the client wants.
         self._calls: dict[Id, asyncio.Task[None]] = {}
-        self._notices: set[asyncio.Task[None]] = set()
+        #: These, notices, and calls that were withdrawn and are about to end.
+        self._underway: set[asyncio.Task[None]] = set()
         #: The protocol that client and server have agreed upon; it is said with each message.
         self._version = ""
         self._is_lost = False
@@ -63,16 +65,12 @@ class Proxy:
         try:
             while (line := await self._pipes.line()) is not None:
                 await self._take(line)
-            if underway := self._underway():
-                await asyncio.wait(underway, timeout=GRACE_SECONDS)
+            if self._underway:
+                await asyncio.wait(self._underway, timeout=GRACE_SECONDS)
         finally:
-            underway = self._underway()
-            for task in underway:
+            for task in self._underway:
                 task.cancel()
-            await asyncio.gather(*underway, return_exceptions=True)
-
-    def _underway(self) -> list[asyncio.Task[None]]:
-        return [*self._calls.values(), *self._notices]
+            await asyncio.gather(*self._underway, return_exceptions=True)
 
     async def _take(self, line: bytes | Oversize) -> None:
         if isinstance(line, Oversize):
@@ -84,19 +82,21 @@ class Proxy:
                 words = "a request with this id is underway already"
                 await self._say(error_line(request.id, INVALID_REQUEST, words))
             case Request() as request:
-                self._calls[request.id] = task = self._begin(self._answered(request))
-                task.add_done_callback(lambda _: self._calls.pop(request.id, None))
+                self._calls[request.id] = self._begin(self._answered(request))
             case Notice() as notice:
-                self._notices.add(task := self._begin(self._passed(notice)))
-                task.add_done_callback(self._notices.discard)
+                self._begin(self._passed(notice))
             case Withdrawn(id_) if id_ in self._calls:
-                # Nobody waits for it any more: the server is told by the end of the connection.
-                self._calls[id_].cancel()
+                # Nobody waits for it any more: the server is told by the end of the connection. The
+                # id is free at once, for the next line may use it again.
+                self._calls.pop(id_).cancel()
             case Unreadable(code, words, id_):
                 await self._say(error_line(id_, code, words))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(work)
+        self._underway.add(task)
+        task.add_done_callback(self._underway.discard)
+        return task
 
     async def _say(self, line: bytes) -> None:
         try:
@@ -128,6 +128,8 @@ class Proxy:
                 line = error_line(request.id, REFUSED, str(turned))
         except Exception as error:  # noqa: BLE001 - whoever waits must not wait for ever
             line = error_line(request.id, INTERNAL_ERROR, words_of(error))
+        # Before it is said: who has heard it may use the id again sooner than we go on.
+        self._calls.pop(request.id, None)
         await self._say(line)
 
     async def _answer(self, request: Request) -> bytes:
