@@ -22,6 +22,7 @@ from bridle.errors import (
     JournalError,
     JournalInUse,
     JournalTooNew,
+    JournalUnusable,
 )
 from bridle.journal.sqlite import schema, space
 from bridle.journal.sqlite.schema import MAX_STREAM
@@ -259,6 +260,18 @@ async def test_a_file_that_is_no_database_is_refused_and_not_touched(home: Path)
             pass
     assert content(database(home)) == before
     database(home).unlink()
+    async with open_journal(home) as journal:
+        await assert_writable(journal, "s")
+
+
+async def test_a_folder_in_place_of_the_file_is_refused_and_keeps_nothing_locked(
+    home: Path,
+) -> None:
+    database(home).mkdir(parents=True)
+    with pytest.raises(JournalUnusable):
+        async with open_journal(home):
+            pass
+    database(home).rmdir()
     async with open_journal(home) as journal:
         await assert_writable(journal, "s")
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from bridle.journal import NewEvent
+from bridle.journal.sqlite.blobs import BlobFiles
 from bridle.journal.sqlite.store import open_journal
 
 from .contents import (
@@ -116,3 +119,32 @@ async def test_half_written_payloads_are_removed_at_the_start(home: Path) -> Non
     async with open_journal(home) as journal:
         assert files_in(home, "blobs/*.part") == []
         assert (await journal.check()).is_sound
+
+
+def test_a_payload_that_is_stored_again_while_it_is_removed_is_there_afterwards(
+    tmp_path: Path,
+) -> None:
+    blobs, data = BlobFiles(tmp_path), b"wanted again"
+    ref = blobs.put(data)
+    blobs.unpin(ref.digest)
+    again = threading.Thread(target=blobs.put, args=[data], daemon=True)
+
+    def is_used() -> bool:
+        again.start()
+        wait_until_pinned(blobs, ref.digest)
+        return False
+
+    blobs.remove(ref.digest, is_used)
+    again.join(LIMIT)
+    assert not again.is_alive()
+    assert blobs.get(ref) == data
+
+
+def wait_until_pinned(blobs: BlobFiles, digest: str) -> None:
+    """Who stores it has said so, and waits for its removal to end."""
+    deadline = time.monotonic() + LIMIT
+    while True:
+        assert time.monotonic() < deadline
+        with blobs._lock:
+            if digest in blobs._pins:
+                return
