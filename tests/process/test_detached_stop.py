@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
+from bridle.process.detached import DetachedProcess
+from bridle.process.spec import LaunchSpec
+from bridle.process.spool import Spool
 from bridle.process.transport import Exit, StopLimits
+from bridle.process.wake import open_wakes
 from tests.levels import tries
 
 from . import trees
-from .children import Heard, Lifeline, in_time, is_alive, python
+from .children import LIMIT, Heard, Lifeline, gone, in_time, is_alive, python
 from .spools import DEAF, READY, Detach, TakeUp
 
 QUICK = StopLimits(graceful=0.05, signal=0.1, total=4)
@@ -107,6 +113,27 @@ async def test_another_controller_ends_the_whole_tree(
     other.follow(Heard())
     stopped = await other.stop(QUICK)
     assert (stopped.exit, stopped.survivors) == (Exit(signal=9), ())
+    assert not lifeline.is_held()
+
+
+def test_a_loop_that_is_closed_in_the_middle_of_it_leaves_nothing(
+    mark: str, lifeline: Lifeline, tmp_path: Path
+) -> None:
+    pids: list[int] = []
+
+    async def leave() -> None:
+        with contextlib.closing(await open_wakes(tmp_path)) as wakes:
+            spec = LaunchSpec(command=trees.stubborn(lifeline))
+            process, heard = DetachedProcess(spec, Spool(tmp_path / mark), wakes, mark), Heard()
+            await process.start(heard)
+            pids.extend([process.pid, *json.loads(await heard.line())])
+            _ = asyncio.ensure_future(process.stop(StopLimits()))  # noqa: RUF006 - nobody waits
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    # Its end cancels every task, as a second Ctrl-C does.
+    asyncio.run(leave())
+    assert asyncio.run(gone(pids, LIMIT))
     assert not lifeline.is_held()
 
 
