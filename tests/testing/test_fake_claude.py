@@ -164,6 +164,17 @@ async def test_a_scenario_can_wait_for_what_the_controller_asks(
     assert (await cli.result()).subtype == "stopped"
 
 
+async def test_to_wait_twice_takes_two_requests(fake_cli: MakeFake, piped_cli: Start) -> None:
+    waits = {"await_request": "interrupt"}
+    cli = await piped_cli(fake_cli([waits, {"say": "once"}, waits, {"say": "twice"}]).command)
+    await cli.ask(Interrupt())
+    await cli.message(Assistant)
+    await cli.ask(McpStatus())
+    assert len(cli.messages(Assistant)) == 1
+    await cli.ask(Interrupt())
+    await cli.message(Assistant)
+
+
 @pytest.mark.parametrize("waiting", [{"prompt": True}, {"await_request": "interrupt"}])
 async def test_stdin_that_is_closed_where_more_is_due_ends_it_with_0(
     fake_cli: MakeFake, piped_cli: Start, waiting: dict[str, Any]

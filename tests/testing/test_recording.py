@@ -128,6 +128,20 @@ async def test_lines_of_any_length_and_with_cr_inside_are_recorded(tmp_path: Pat
     recorder.close()
 
 
+def test_a_line_without_its_newline_is_kept_of_both_sides_when_a_recording_ends(
+    tmp_path: Path,
+) -> None:
+    with Recorder(tmp_path / "torn.ndjson") as recorder:
+        recorder.sent(b'{"a":1}\n{"sent')
+        recorder.received(b'{"b":2}\n{"received')
+    assert [(entry.dir, entry.line, entry.torn) for entry in load_recording(recorder.path)] == [
+        ("in", b'{"a":1}', False),
+        ("out", b'{"b":2}', False),
+        ("in", b'{"sent', True),
+        ("out", b'{"received', True),
+    ]
+
+
 async def test_another_id_than_the_learnt_one_is_told(tmp_path: Path, piped_cli: Start) -> None:
     ask = {"type": "control_request", "request_id": "req_1_old", "request": {"subtype": "x"}}
     take_back = {"type": "control_cancel_request", "request_id": "req_1_old"}
