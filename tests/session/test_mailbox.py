@@ -63,6 +63,14 @@ async def test_past_the_limit_messages_go_to_a_file_and_come_back_in_order() -> 
     assert mailbox._spill is None
 
 
+async def test_what_was_read_counts_no_more_and_sends_nothing_to_the_file() -> None:
+    mailbox = Mailbox(unread_bytes=2_000)
+    for number in range(100):
+        mailbox.put(event(say(str(number))))
+        assert mailbox._spill is None
+        assert text(await mailbox.get()) == str(number)
+
+
 async def test_reading_and_writing_may_alternate_while_some_is_in_the_file() -> None:
     mailbox = Mailbox(unread_bytes=500)
     found, put = [], 0

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import msgspec
 import pytest
 from msgspec import Meta, Struct
 
@@ -119,6 +120,17 @@ async def test_an_error_is_told_to_the_model_and_ends_nothing() -> None:
     result = await called(fail)
     assert result == {
         "content": [{"type": "text", "text": "LookupError: no such page"}],
+        "isError": True,
+    }
+
+
+async def test_an_error_with_half_a_character_in_it_can_still_be_told() -> None:
+    def fail() -> None:
+        raise LookupError("no file \ud800")
+
+    result = await called(fail)
+    assert msgspec.json.decode(msgspec.json.encode(result)) == {
+        "content": [{"type": "text", "text": "LookupError: no file ?"}],
         "isError": True,
     }
 
