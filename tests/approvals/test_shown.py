@@ -116,3 +116,14 @@ def test_a_person_sees_a_working_directory_that_is_not_the_folder() -> None:
     at_home = replace(put(), folder="/work", cwd="/work")
     assert "working directory" not in show(at_home)
     assert "- working directory: /project/v\n" in show(replace(at_home, cwd="/project/v"))
+
+
+def test_an_option_of_a_question_stays_on_its_line_and_draws_nothing() -> None:
+    options = [{"label": "Yes\x1b[2J\n  2) No"}, {"label": "No\r\x1b[1A"}]
+    given = {"questions": [{"question": "Go?\x1b[2J", "options": options}]}
+    asked = replace(put(), kind="question", tool="AskUserQuestion", input=given)
+    assert body_of(asked) == [
+        "Go?\\u001b[2J",
+        "  1) Yes\\u001b[2J\\n  2) No",
+        "  2) No\\u000d\\u001b[1A",
+    ]
