@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,10 @@ from bridle.approvals import (
     Person,
     Reject,
 )
+from bridle.journal import Journal, NewEvent
 from bridle.policy.policy import Policy
+from bridle.supervisor import escalation
+from tests.approvals.helpers import FailingLog
 
 from .families import ASK, MAY, family, put_to
 from .homes import ASKS, DONE, INIT, LIMIT, ME, PROMPT, Home, Step, asked, kinds, settled, until
@@ -101,6 +106,34 @@ async def test_what_is_not_answered_in_time_goes_to_the_next_and_at_last_to_peop
         assert "did not answer in 0.2 seconds" in found.steps[1].why
         assert found.steps[1].by == ""
         assert found.steps[2].until is None
+        await supervisor.approvals.decide(found.id, Approve(), by=ME)
+        await until(supervisor, made.child, "idle")
+
+
+class RefusesOnce(FailingLog):
+    """Refuses the first event of one kind."""
+
+    def __init__(self, journal: Journal, kind: str) -> None:
+        super().__init__(journal)
+        self.refused_kinds = {kind}
+
+    def append(self, stream: str, events: Sequence[NewEvent], *more: Any) -> asyncio.Future[int]:
+        stored = super().append(stream, events, *more)
+        self.refused_kinds -= {event.kind for event in events}
+        return stored
+
+
+async def test_what_can_not_be_passed_on_because_it_can_not_be_stored_is_passed_on_later(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(escalation, "RETRY_SECONDS", 0.01)
+    async with home.open(escalate_after=0.05) as supervisor:
+        log = RefusesOnce(supervisor.journal, "approval.escalated")
+        monkeypatch.setattr(supervisor.approvals.owners, "_log", log)
+        made = await family(home, supervisor, MAY)
+        found = await put_to(supervisor, made.approval.id, "")
+        assert log.refused_kinds == set()
+        assert [step.to for step in found.steps] == [made.parent, ""]
         await supervisor.approvals.decide(found.id, Approve(), by=ME)
         await until(supervisor, made.child, "idle")
 

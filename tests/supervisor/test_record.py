@@ -285,6 +285,16 @@ def test_what_a_resumed_cli_brings_along_is_not_counted_twice() -> None:
     assert (record.cost_usd, record.usage.counted_tokens) == (0.15, 40)
 
 
+def test_tokens_of_turns_of_an_earlier_process_are_counted_once() -> None:
+    tape = ready()
+    tape.result(usage={"input_tokens": 3, "output_tokens": 4})
+    tape.end(code=0)
+    tape.run("l2")
+    tape.result(usage={"input_tokens": 1, "output_tokens": 2})
+    record = tape.result(usage={"input_tokens": 2, "output_tokens": 3})
+    assert record.usage.counted_tokens == 7 + 3 + 5
+
+
 def test_tokens_of_turns_are_added_up_where_models_are_not_told() -> None:
     tape = ready()
     tape.result(usage={"input_tokens": 3, "output_tokens": 4})
