@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
+import httpx
+import msgspec
 import pytest
+
+from bridle.cli.client import Client, sse
+from bridle.cli.terminal.attaching import Following
+from bridle.cli.terminal.outlet import Outlet
+from bridle.cli.terminal.printer import Printer
+from bridle.cli.terminal.rendering import Look
+from bridle.cli.terminal.screen import PlainScreen
+from bridle.cli.terminal.sitting import Sitting
+from bridle.cli.terminal.status import Underway
+from bridle.cli.terminal.view import PeopleView
+from bridle.server.examples import SESSION
 
 from .places import DONE, INIT, INTERRUPTED, PROMPT, Place, asks, gives, judged
 from .windows import LIMIT
@@ -84,6 +101,46 @@ async def test_it_says_that_the_server_is_gone_and_when_it_is_back(served: Place
         await window.sees("✓ done")
         window.types("\x04")
         assert await window.ends() == 0
+
+
+async def test_each_time_that_the_server_is_gone_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "FIRST_PAUSE", 0.0)
+    breaks: asyncio.Queue[asyncio.Event] = asyncio.Queue()
+
+    async def until(broken: asyncio.Event) -> AsyncIterator[bytes]:
+        yield b": hello\n\n"
+        await broken.wait()
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        if not request.url.path.endswith("/transcript"):
+            return httpx.Response(200, content=msgspec.json.encode(SESSION))
+        breaks.put_nowait(broken := asyncio.Event())
+        return httpx.Response(200, content=until(broken))
+
+    http = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="http://x")
+    async with asyncio.timeout(LIMIT), http, printed() as (sitting, lines):
+        following = Following(Client(http, "there"), SESSION, sitting)
+        going = asyncio.ensure_future(following.go_on(0))
+        for _ in range(3):
+            (await breaks.get()).set()
+            told = await lines.readuntil(b"the server is back")
+            assert b"the server is gone, waiting for it" in told
+        going.cancel()
+        await asyncio.wait([going])
+
+
+@asynccontextmanager
+async def printed() -> AsyncIterator[tuple[Sitting, asyncio.StreamReader]]:
+    """Nobody's terminal: what is shown can be read."""
+    lines, (out, to) = asyncio.StreamReader(), os.pipe()
+    reading, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(lines), os.fdopen(out, "rb")
+    )
+    with contextlib.closing(reading), os.fdopen(to, "wb"):
+        async with Outlet(to) as outlet:
+            screen, underway = PlainScreen(outlet), Underway(Look().folder)
+            view = PeopleView(screen, Printer(Look()), underway)
+            yield Sitting(outlet, view, screen, underway), lines
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from typing import Any
@@ -215,6 +216,16 @@ async def test_an_agent_that_dies_is_told_with_its_last_words(place: Place) -> N
         assert await window.ends() == 1
         assert "exited code 7" in window.screen.text
         assert "out of luck" in window.screen.text
+
+
+async def test_an_agent_that_is_ended_when_its_work_is_done_is_not_said_to_have_ended_by_itself(
+    place: Place,
+) -> None:
+    place.cli(PROMPT, INIT, {"say": "Hi."}, DONE)
+    run = await place.piped("run", "Go", "--json")
+    entries = [json.loads(line) for line in run.out.splitlines()]
+    launch = [entry["value"] for entry in entries if entry.get("topic") == "launch"]
+    assert launch == ["intended", "ready", "stopped"]
 
 
 async def test_a_turn_that_fails_is_told_and_the_exit_code_says_so(place: Place) -> None:
