@@ -74,6 +74,10 @@ def edit(path: str, tool: str = "Edit") -> Call:
         ".git/modules/m/config",
         "vendor/lib/.git/config",
         "vendor/lib/.git",
+        "node_modules/@anthropic-ai/claude-code/cli.js",
+        "node_modules/.bin/claude",
+        "~/.local/bin/claude",
+        "~/.local/share/claude/versions/2.1.325",
     ],
 )
 def test_an_edit_of_what_is_run_or_allowed_later_is_asked_of_a_person(tool: str, path: str) -> None:

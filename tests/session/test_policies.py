@@ -13,6 +13,7 @@ from bridle.policy import Allowed, Asked, Call, Denied
 from bridle.process.arguments import can_bypass, with_hooks_on
 from bridle.session.folder import MAX_SETTINGS
 from bridle.session.ground import ground_of
+from tests.policy.grounds import bash, told
 
 
 def spec(folder: Path) -> bridle.LaunchSpec:
@@ -191,3 +192,28 @@ def test_what_is_no_file_of_a_bounded_size_is_no_policy_and_keeps_nobody_waiting
         outer.write_text(f'include = ["{name}"]')
         with pytest.raises(InvalidPolicy, match=f"can't read .*{name}"):
             bridle.load_policy(outer)
+
+
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_the_program_of_the_cli_is_guarded(tmp_path: Path, is_linked: bool) -> None:
+    program = tmp_path / "work/bin/my-claude"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh")
+    program.chmod(0o700)
+    named = program
+    if is_linked:
+        named = tmp_path / "link"
+        named.symlink_to(program)
+    for launch in (
+        bridle.LaunchSpec(cwd=tmp_path / "work", command=[str(named), "--x"]),
+        bridle.LaunchSpec(cwd=tmp_path / "work", env={"BRIDLE_CLAUDE": str(named)}),
+    ):
+        force = bridle.in_force("edits", launch)
+        force.apply(bridle.Policy("edits"))
+        for call in (
+            Call("Write", {"file_path": str(program), "content": "x"}),
+            bash(f"echo x > {program}"),
+        ):
+            assert told(force.judge(call)) == "guard"
+        other = Call("Write", {"file_path": str(tmp_path / "work/a")})
+        assert told(force.judge(other)) == "allow"

@@ -19,7 +19,9 @@ from .verdicts import Ground
 #: Files and folders that say what is run or allowed later, by the end of their path.
 _GUARDED = re.compile(
     r"""(?:/(?:
-      \.claude/(?!worktrees/).* | \.claude | \.claude\.json | \.mcp\.json
+      node_modules/(?:@anthropic-ai(?:/.*)? | \.bin/claude)
+    | \.local/(?:bin/claude | share/claude(?:/.*)?)
+    | \.claude/(?!worktrees/).* | \.claude | \.claude\.json | \.mcp\.json
     | \.bridle(?:/.*)? | bridle\.toml
     | \.git(?:/.*)?
     | \.(?:husky|githooks)(?:/.*)? | \.gitconfig
@@ -42,6 +44,8 @@ _NAMES = (
     *((".bash_login",), (".bash_logout",), (".bash_aliases",), (".profile",), (".kshrc",)),
     *((".cshrc",), (".tcshrc",), (".zshrc",), (".zshenv",), (".zprofile",), (".zlogin",)),
     *((".zlogout",), (".ssh", "authorized_keys"), (".ssh", "authorized_keys2")),
+    *(("node_modules", "@anthropic-ai"), ("node_modules", ".bin", "claude")),
+    *((".local", "bin", "claude"), (".local", "share", "claude")),
     *((".ssh", "config"), (".ssh", "rc"), ("etc", "profile"), ("etc", "profile.d")),
     *(("etc", "bash.bashrc"), ("etc", "environment"), ("etc", "crontab"), ("etc", "sudoers.d")),
     *(("etc", "cron.d"), ("etc", "systemd"), ("etc", "zsh")),
@@ -70,7 +74,11 @@ class Guard:
         self._folds = ground.ignores_case
         self._claude = self._both(ground, home)
         self._bridle = self._both(ground, ground.bridle_home) if ground.bridle_home else set()
-        self._files = {path for file in ground.guarded for path in self._both(ground, file)}
+        self._files = {
+            path
+            for file in (*ground.guarded, *ground.programs)
+            for path in self._both(ground, file)
+        }
         names = sorted({_telling_end(path) for path in self._bridle} - {""})
         words = [rf"(?i:(?<![\w.-]){re.escape(name)}(?![\w-]))" for name in names]
         self.has_home = bool(self._bridle)

@@ -46,6 +46,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     addresses: tuple[str, ...] = ()
     #: Files that only a person may change, such as the policy that is in force.
     guarded: tuple[str, ...] = ()
+    #: The files of the CLI itself: what is written there runs with the agent's next start.
+    programs: tuple[str, ...] = ()
     #: MCP servers that are our own: what their tools do is asked where they do it.
     servers: tuple[str, ...] = ()
     #: Whether file names that differ only in case are the same file.

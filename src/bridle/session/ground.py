@@ -27,6 +27,7 @@ def ground_of(
     bridle_home: str = "",
     addresses: tuple[str, ...] = (),
     guarded: tuple[str, ...] = (),
+    programs: tuple[str, ...] = (),
 ) -> Ground:
     """The ground of an agent that works in this folder."""
     path = str(Path(folder).absolute())
@@ -39,6 +40,7 @@ def ground_of(
         bridle_home=bridle_home,
         addresses=addresses,
         guarded=guarded,
+        programs=programs,
         is_folder=os.path.isdir,
         inline_commands=InlineCommands(path, claude_home or f"{home or Path.home()}/.claude", also),
         ignores_case=sys.platform in ("darwin", "win32"),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias, TypedDict
 
-from ..errors import InvalidPolicy
+from ..errors import BridleError, InvalidPolicy
 from ..policy.files import parse_policy, parse_settings
 from ..policy.force import InForce
 from ..policy.policy import Policy
 from ..policy.presets import NAMES
 from ..policy.rules import Rule, parse_rule
+from ..process.find import find_cli
 from ..process.spec import LaunchSpec
 from .folder import bytes_of
 from .ground import ground_of, with_repositories
@@ -49,6 +51,7 @@ def in_force(given: str | os.PathLike[str] | Policy, spec: LaunchSpec) -> InForc
         spec.cwd or Path.cwd(),
         also=tuple(str(folder) for folder in spec.add_dirs),
         guarded=policy.files,
+        programs=programs_of(spec, os.environ if spec.inherit_env else {}),
         **homes_of(spec),
     )
     return InForce(policy, with_repositories(ground))
@@ -70,6 +73,15 @@ def homes_of(spec: LaunchSpec) -> Homes:
         claude_home=env.get("CLAUDE_CONFIG_DIR", ""),
         bridle_home=env.get("BRIDLE_HOME") or str(default),
     )
+
+
+def programs_of(spec: LaunchSpec, inherited: Mapping[str, str]) -> tuple[str, ...]:
+    """The files of the CLI that would be launched, as far as it is found."""
+    try:
+        words = find_cli(spec, {**inherited, **spec.env}).command
+    except BridleError:
+        return ()  # the launch will say so
+    return tuple(word for word in words if "/" in word and os.path.isfile(word))  # noqa: PTH113
 
 
 def fit(policy: InForce, spec: LaunchSpec) -> None:

@@ -14,7 +14,9 @@ from ..policy.policy import Policy
 from ..policy.presets import Preset
 from ..policy.rules import Rule, parse_rule
 from ..policy.verdicts import Ground
+from ..process.spec import LaunchSpec
 from ..session.ground import ground_of
+from ..session.policies import programs_of
 from ..views.stream import Ceiling, Created
 from .means import Means
 from .record import SessionRecord
@@ -78,6 +80,7 @@ def ground_under(means: Means, record: SessionRecord | Created, policy: Policy) 
         also=folders_of(record),
         addresses=means.addresses,
         guarded=policy.files,
+        programs=programs_of(LaunchSpec(cwd=record.folder, **record.spec), means.environ),
         **record.homes,
     )
     return replace(ground, servers=_servers(record))
@@ -94,6 +97,7 @@ def _ground_of_ceiling(means: Means, ceiling: Ceiling) -> Ground:
         also=ceiling.also,
         addresses=means.addresses,
         guarded=ceiling.guarded,
+        programs=(),
         **ceiling.homes,
     )
 
