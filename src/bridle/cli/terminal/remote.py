@@ -19,7 +19,7 @@ from ...approvals.model import Choice
 from ...server.shapes import decisions
 from ...views import entries as e
 from ..client import Client
-from ..errors import NoServer, NotFound, Refused
+from ..errors import NoServer, NotFound, NotNow, Refused
 
 RETRY_SECONDS = 0.5
 
@@ -86,10 +86,8 @@ class RemoteDocket:
         given = msgspec.convert(msgspec.to_builtins(choice), decisions.Choice)
         try:
             return await self._client.approvals.decide(approval_id, given, shown)
-        except Refused as refused:
-            if refused.code != "already_decided":
-                raise
-            raise AlreadyDecided(await self.get(approval_id)) from refused
+        except NotNow as error:
+            raise AlreadyDecided(await self.get(approval_id)) from error
 
     async def _reached(self, ask: Callable[[], Awaitable[T]]) -> T:
         """However long the server is away."""
