@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from bridle.errors import JournalUnwritable
@@ -14,9 +15,11 @@ from bridle.journal import Durability, Event, Journal, NewEvent, memory_journal
 from bridle.journal.owner import StreamOwner
 from bridle.process.spool import Spool
 from bridle.session.outgoing import Outgoing
+from bridle.supervisor import outbox
 from bridle.supervisor.outbox import Outbox
 from bridle.supervisor.pen import Pen
 from bridle.views import stream
+from tests.journal.sqlite.disks import tmpfs
 
 from .homes import LIMIT
 
@@ -24,18 +27,27 @@ LAUNCH = "l1"
 
 
 class MoodyOwner(StreamOwner):
-    """A stream that refuses for as long as it is told to."""
+    """A stream that refuses for as long as it is told to, or takes its time."""
 
     refuses = False
+    held: asyncio.Event | None = None
 
     def append(
         self, events: Sequence[NewEvent], durability: Durability = Durability.PROCESS
     ) -> asyncio.Future[int]:
+        if self.held:
+            return asyncio.ensure_future(self._later(self.held, events, durability))
         if not self.refuses:
             return super().append(events, durability)
         refused: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         refused.set_exception(JournalUnwritable("no"))
         return refused
+
+    async def _later(
+        self, held: asyncio.Event, events: Sequence[NewEvent], durability: Durability
+    ) -> int:
+        await held.wait()
+        return await super().append(events, durability)
 
 
 class Desk:
@@ -49,12 +61,23 @@ class Desk:
         self.spool.make()
         self.foreign: list[str] = []
         self.told: list[str] = []
+        self._news = asyncio.Event()
         self.outbox = Outbox(self.pen, self.spool, LAUNCH, foreign=self.foreign.append)
 
     def send(self, name: str, what: str) -> None:
         text = f'{{"id":"{name}"}}\n'.encode()
         outgoing = Outgoing(text, what, name)  # type: ignore[arg-type]
-        self.outbox.send(outgoing, lambda: self.told.append(name))
+        self.outbox.send(outgoing, lambda: self._tell(name))
+
+    def _tell(self, name: str) -> None:
+        self.told.append(name)
+        self._news.set()
+
+    async def until_told(self, number: int) -> None:
+        async with asyncio.timeout(LIMIT):
+            while len(self.told) < number:
+                self._news.clear()
+                await self._news.wait()
 
     def inbox(self) -> str:
         return self.spool.read_inbox(0, 1 << 20).decode()
@@ -119,6 +142,58 @@ async def test_what_was_taken_back_before_it_was_written_down_is_not_told(desk: 
     desk.owner.refuses = False
     assert [wrote.id for wrote in await desk.logged()] == ["first"]
     assert ids(desk.inbox()) == ["first"]
+
+
+async def test_what_stops_something_does_not_wait_for_a_log_that_says_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "PATIENCE_SECONDS", 0.01)
+    desk.owner.held = asyncio.Event()
+    desk.send("allow", "allow")
+    desk.send("deny", "deny")
+    assert desk.told == [], "those before it may be stored at once"
+    await desk.until_told(1)
+    assert desk.told == ["deny"] == ids(desk.inbox())
+    desk.owner.held.set()
+    assert [(wrote.id, wrote.is_late) for wrote in await desk.logged()] == [
+        ("allow", False),
+        ("deny", True),
+    ]
+    assert ids(desk.inbox()) == ["deny", "allow"]
+
+
+async def test_what_stops_something_and_is_taken_back_while_it_waits_is_not_told(
+    desk: Desk,
+) -> None:
+    desk.send("first", "prompt")
+    desk.send("deny", "deny")
+    desk.outbox.drop("deny")
+    desk.send("last", "prompt")
+    assert [wrote.id for wrote in await desk.logged()] == ["first", "last"]
+    assert desk.told == ["first", "last"] == ids(desk.inbox())
+
+
+async def test_a_line_for_which_there_is_no_room_comes_later_whole_and_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "RETRY_SECONDS", 0.01)
+    with tmpfs(tmp_path / "disk") as disk:
+        async with memory_journal() as journal:
+            desk = Desk(journal, disk.folder / "spool")
+            disk.fill(leave=1 << 16)
+            large = "x" * 100_000
+            for name in ("one", large, "two"):
+                desk.send(name, "prompt")
+            await desk.logged()
+            assert desk.told == ["one"]
+            assert 13 < desk.spool.inbox_size() < len(large), "a part of it is there"
+            disk.free()
+            await desk.until_told(3)
+            assert ids(desk.inbox()) == ["one", large, "two"]
+            assert desk.outbox.end == desk.spool.inbox_size()
+            assert desk.foreign == []
+            desk.outbox.close()
+            desk.pen.close()
 
 
 async def test_what_is_written_beside_it_is_noticed_before_the_next_line(desk: Desk) -> None:
