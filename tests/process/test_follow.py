@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import random
 import sys
@@ -183,6 +184,37 @@ async def test_whoever_is_given_a_piece_may_pause_it(followed: Followed) -> None
 
 
 # --- its end
+
+
+class Exhausted(OpenFile):
+    """No descriptor is left, say: the first looks fail."""
+
+    failures = 3
+
+    def read(self, start: int, size: int) -> bytes:
+        if self.failures:
+            self.failures -= 1
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return super().read(start, size)
+
+
+async def test_what_can_not_be_read_is_read_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridle.process.follow.RETRY_SECONDS", 0.01)
+    followed = Followed(tmp_path / "file")
+    followed.following.close()
+    followed.append(b"said\n")
+    file = Exhausted(str(followed.path))
+    followed.following = Following(file, 0, followed.take, followed.end)
+    followed.following.woken()
+    await followed.until(5)
+    file.failures = 1
+    followed.append(b"more\n")
+    followed.following.finish()
+    await followed.over()
+    assert followed.data == b"said\nmore\n"
+    assert followed.endings == 1
 
 
 async def test_it_ends_once_after_all_that_was_there(followed: Followed) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from bridle.approvals import Approve, Reject
 from bridle.errors import InvalidLaunch, NameTaken, NotPossible, UnknownSession
+from bridle.ids import new_uuid
 from bridle.policy import Policy
 from bridle.supervisor import SessionRecord
 from bridle.supervisor.states import TRANSITIONS
@@ -83,6 +84,19 @@ async def test_prompts_are_told_in_the_order_in_which_they_were_sent(home: Home)
         assert not record.unanswered
     prompts = [told["message"]["content"] for told in cli.told() if told["type"] == "user"]
     assert [str(prompt) for prompt in prompts] == [f"p{number}" for number in range(5)]
+
+
+async def test_a_prompt_that_is_sent_twice_at_the_same_time_is_taken_once(home: Home) -> None:
+    async with home.open() as supervisor:
+        await home.start(supervisor, *TURN * 3, name="a")
+        uuid = new_uuid()
+        sent = await asyncio.gather(*(supervisor.send("a", "once", uuid=uuid) for _ in range(3)))
+        assert set(sent) == {uuid}
+        await supervisor.wait("a", lambda r: r.turns == 2, LIMIT)
+        assert await supervisor.send("a", "again")
+        await supervisor.wait("a", lambda r: r.turns == 3, LIMIT)
+        prompts = await bodies(supervisor, "a", stream.PROMPTED)
+        assert [body.uuid for body in prompts].count(uuid) == 1
 
 
 async def test_a_session_that_was_not_started_is_resumed_with_its_prompt(home: Home) -> None:
