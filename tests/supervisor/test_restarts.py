@@ -17,7 +17,7 @@ from bridle.errors import InvalidLaunch, JournalClosed, SupervisorError
 from bridle.journal import NewEvent, open_journal
 from bridle.policy import Call
 from bridle.policy.verdicts import Denied
-from bridle.supervisor import Supervisor
+from bridle.supervisor import Supervisor, charge
 from bridle.supervisor.guards import Guards
 from bridle.supervisor.takeover import Saved, saved_state
 from bridle.views import stream
@@ -35,6 +35,7 @@ from .homes import (
     asked,
     bodies,
     first_of,
+    settled,
     until,
 )
 
@@ -383,3 +384,21 @@ async def test_what_somebody_was_asked_is_theirs_to_decide_whatever_was_remember
         assert told["response"]["behavior"] == "deny"
         for approval in await supervisor.approvals.list():
             assert approval.delivered
+
+
+async def test_what_was_asked_by_one_that_can_not_be_taken_up_is_withdrawn_and_it_is_ended(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(charge, "TAKE_UP_PAUSES", ())
+    async with home.open(keep=True) as supervisor:
+        made = await home.start(supervisor, *ASKS, name="a", prompt="x" * 400_000)
+        approval = await asked(supervisor, made.id)
+    for payload in (home.folder / "blobs").glob("??/*"):
+        payload.unlink()
+    async with home.open() as supervisor:
+        record = await until(supervisor, "a", "failed")
+        assert record.launch
+        assert "could not be taken up" in record.launch.words
+        assert home.alive() == []
+        assert (await settled(supervisor, approval.id)).status == "cancelled"
+        assert not record.approvals

@@ -103,6 +103,21 @@ async def test_ctrl_c_takes_a_question_off_the_screen(place: Place) -> None:
         assert await window.ends() == 130
 
 
+async def test_after_a_prompt_ctrl_c_is_a_first_one_again_and_stops_no_agent(place: Place) -> None:
+    place.cli(PROMPT, INIT, {"say": "One."}, DONE, PROMPT, {"say": "Two."}, *INTERRUPTED)
+    async with place.window("run", "-i", "Go") as window:
+        await window.sees("✓ done")
+        window.types("\x03")
+        await window.sees("Ctrl-C again, or Ctrl-D, leaves")
+        window.types("more\r")
+        await window.sees("● Two.")
+        window.types("\x03")
+        await window.sees("interrupting")
+        await window.sees("! interrupted")
+        window.types("\x04")
+        assert await window.ends() == 0
+
+
 @pytest.mark.slow
 async def test_ctrl_c_twice_stops_an_agent_that_will_not_and_all_that_it_has_started(
     place: Place,
