@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from .commands import JOINED, CommandPattern
-from .partial_paths import Variables, forms_of, is_known
+from .partial_paths import Bindings, forms_of, is_known
 from .paths import BoundPattern, PathPattern
 from .rules import Rule
 from .shell.programs import base_name
@@ -116,20 +116,21 @@ class BoundRules:
         return self._named.get((behavior, name), ())
 
 
-def unsplit(words: Sequence[Word], variables: Variables) -> tuple[Word, ...]:
+def unsplit(words: Sequence[Word], variables: Mapping[str, Sequence[Word]]) -> tuple[Word, ...]:
     """The same words; those that are written without quotes count as one each, where all that the
     script sets their variables to is known and can't be split."""
     if not variables or "IFS" in variables:
         return tuple(words)
+    bindings = Bindings(variables)
     return tuple(
-        replace(word, is_one=True) if _is_unsplit(word, variables) else word for word in words
+        replace(word, is_one=True) if _is_unsplit(word, bindings) else word for word in words
     )
 
 
-def _is_unsplit(word: Word, variables: Variables) -> bool:
+def _is_unsplit(word: Word, bindings: Bindings) -> bool:
     if word.value is not None or word.is_one or VARIABLE not in word.form:
         return False
     return all(
         is_known(form) and form and not any(map(str.isspace, form))
-        for form in forms_of(word, variables, {})
+        for form in forms_of(word, bindings)
     )

@@ -15,29 +15,59 @@ from .shell.script import ANY, BRACE, END, VARIABLE, Word
 
 #: One word may be so many.
 MAX_FORMS = 64
-MAX_DEPTH = 8
-
-Variables = Mapping[str, Sequence[Word]]
+#: So many marks in one word are put in.
+MAX_DEPTH = 12
 
 _GLOB = re.compile(r"[*?\[]")
 _UNKNOWN = re.compile(rf"[*?\[{ANY}]")
 _MARK = re.compile(rf"{VARIABLE}([A-Za-z0-9_]*){END}|{BRACE}|{END}")
 
 
-def forms_of(word: Word, variables: Variables, known: Mapping[str, Sequence[str]]) -> list[str]:
-    """All that a word may be, as far as that is known: texts with globs and `ANY` in them.
+class Bindings:
+    """What variables may be in one script: all that it sets them to, and what is `known` besides,
+    such as `HOME`."""
 
-    `known` are variables with their values, such as `HOME`.
-    """
-    found = _forms(_form(word), variables, known, 0)
-    return [ANY] if len(found) > MAX_FORMS else list(dict.fromkeys(found))
+    def __init__(self, variables: Mapping[str, Sequence[Word]], **known: Sequence[str]) -> None:
+        self._variables = variables
+        self._known = known
+        self._values: dict[str, list[str]] = {}
+        #: What is known by now.
+        self.forms: dict[str, list[str]] = {}
+
+    def values(self, name: str) -> list[str]:
+        found = self._values.get(name)
+        if found is None:
+            # For one that is set by way of itself; what is made of that is not kept.
+            self._values[name] = [ANY]
+            found = self._values[name] = self._found(name)
+            self.forms.clear()
+        return found
+
+    def _found(self, name: str) -> list[str]:
+        values = list(self._known.get(name, ()))
+        for word in self._variables.get(name, ()):
+            forms = forms_of(word, self)
+            # Without quotes one may become several words.
+            values += forms + [part for one in forms if " " in one for part in one.split()]
+            if len(values) > MAX_FORMS:
+                return [ANY]
+        return values or [ANY]
+
+
+def forms_of(word: Word, bindings: Bindings) -> list[str]:
+    """All that a word may be, as far as that is known: texts with globs and `ANY` in them."""
+    form = _form(word)
+    if form not in bindings.forms:
+        found = list(dict.fromkeys(_forms(form, bindings, 0)))
+        bindings.forms[form] = [ANY] if len(found) > MAX_FORMS else found
+    return bindings.forms[form]
 
 
 def globs_of(glob: str) -> list[str]:
     """The same of a glob as tools take it, with braces, `**` and groups."""
     marked = glob.replace("{", BRACE).replace("}", END).replace("**", ANY)
     marked = re.sub(r"\\.|[@!+*?]\([^)]*\)?", ANY, marked)
-    found = _forms(marked, {}, {}, 0)
+    found = _forms(marked, Bindings({}), 0)
     return [ANY] if len(found) > MAX_FORMS else [whole(form) for form in found]
 
 
@@ -45,9 +75,7 @@ def _form(word: Word) -> str:
     return word.value if word.value is not None else word.form or ANY
 
 
-def _forms(
-    form: str, variables: Variables, known: Mapping[str, Sequence[str]], depth: int
-) -> list[str]:
+def _forms(form: str, bindings: Bindings, depth: int) -> list[str]:
     mark = _MARK.search(form)
     if mark is None:
         return [form]
@@ -55,30 +83,16 @@ def _forms(
         return [ANY]
     before, after = form[: mark.start()], form[mark.end() :]
     if mark[1] is not None:
-        middles = _values(mark[1], variables, known, depth)
+        middles = bindings.values(mark[1])
     else:
         alternatives, after = _alternatives(after) if mark.group() == BRACE else (None, "")
         middles = alternatives or [ANY]
     found: list[str] = []
     for middle in middles:
-        found += _forms(f"{before}{middle}{after}", variables, known, depth + 1)
+        found += _forms(f"{before}{middle}{after}", bindings, depth + 1)
         if len(found) > MAX_FORMS:
-            return found
+            break
     return found
-
-
-def _values(
-    name: str, variables: Variables, known: Mapping[str, Sequence[str]], depth: int
-) -> list[str]:
-    values: list[str] = list(known.get(name, ()))
-    for word in variables.get(name, ()):
-        form = _form(word)
-        if f"{VARIABLE}{name}{END}" in form:
-            return [ANY]
-        values += _forms(form, variables, known, depth + 1)
-        # Without quotes it may become several words.
-        values += form.split() if any(map(str.isspace, form)) else []
-    return values or [ANY]
 
 
 def _alternatives(text: str) -> tuple[list[str] | None, str]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from .partial_paths import as_glob, forms_of, is_known, starts_unknown, whole
+from .partial_paths import Bindings, as_glob, forms_of, is_known, starts_unknown, whole
 from .paths import Place, absolute, is_glob, place
 from .reading import PROGRAMS, is_reading
 from .searching import operands_of, searched_words
@@ -57,7 +57,6 @@ class Script:
             redirect.target.value is None for redirect in commands.redirects
         )
         self._ground = ground
-        self._variables = commands.variables
         self._partial: dict[int, list[str]] = {}
         #: Whether something is given what another program prints.
         self._has_unnamed = any(
@@ -73,6 +72,8 @@ class Script:
         self._named: dict[int, list[Place]] = {}
         self.changes = commands.changes
         self._move()
+        home, here = [ground.home], self._cwds or [ANY]
+        self._bindings = Bindings(commands.variables, HOME=home, PWD=here)
         if self._cwds is None:
             self.unclear = self.unclear or "it goes to a folder that is not known"
             self._cwds = [cwd]
@@ -80,8 +81,9 @@ class Script:
 
     def _why_unclear(self) -> str:
         every = self.every
-        if len(self._cwds or ()) * sum(len(program.words) for program in every) > MAX_NAMES:
-            self._cwds = (self._cwds or [])[:1]
+        names = sum(map(self._count, (word for program in every for word in program.words)))
+        if len(self._cwds or ()) * names > MAX_NAMES:
+            self._cwds, self._bindings = (self._cwds or [])[:1], Bindings({})
             return "it names too many files"
         if len(every) > 1 and any(program.name == "ln" for program in every):
             return "it makes a link, and then does more"
@@ -90,6 +92,12 @@ class Script:
             if target.startswith(("/dev/tcp", "/dev/udp")):
                 return "it opens a connection"
         return ""
+
+    def _count(self, word: Word) -> int:
+        """How many names there may be in a word."""
+        return sum(
+            1 + 2 * min(len(_SEPARATOR.findall(one)), MAX_PARTS) for one in self._forms(word)
+        )
 
     def _move(self) -> None:
         """Every folder in which a command may find itself: a `cd` may have happened or not."""
@@ -189,8 +197,7 @@ class Script:
     def _forms(self, word: Word) -> list[str]:
         if word.value is not None:
             return [word.value]
-        known = {"HOME": [self._ground.home], "PWD": self._cwds or [ANY]}
-        return forms_of(word, self._variables, known)
+        return forms_of(word, self._bindings)
 
     def _linked(self, form: str) -> list[str]:
         """As it is written, and with the links followed that come before what is not known."""
