@@ -98,6 +98,7 @@ def spellings(lab: Lab, tool: str, count: int) -> dict[str, tuple[str, str]]:
     return found
 
 
+@pytest.mark.timeout(7_200)
 async def test_a_file_is_read_that_was_judged(lab: Lab) -> None:
     """Random spellings of paths that the policy lets be read: what is read is what was judged"""
     judged = spellings(lab, "Read", tries(100, 500, 5_000))
@@ -116,6 +117,7 @@ async def test_a_file_is_read_that_was_judged(lab: Lab) -> None:
     assert len(read) > len(judged) / 4
 
 
+@pytest.mark.timeout(7_200)
 async def test_a_file_is_written_that_was_judged(lab: Lab) -> None:
     """The same for files that are written"""
     judged = spellings(lab, "Write", tries(100, 500, 5_000))

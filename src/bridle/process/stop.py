@@ -20,6 +20,8 @@ FIRST_LOOK_SECONDS = 0.005
 SLOWEST_LOOK_SECONDS = 0.1
 #: What was killed and is not gone after this is looked for and killed again.
 KILL_AGAIN_SECONDS = 0.5
+#: So long it may take until it is told how a process that is gone has ended.
+TOLD_SECONDS = 5.0
 
 _T = TypeVar("_T")
 
@@ -103,8 +105,8 @@ class Ladder:
     async def _stopped(self, step: StopStep) -> Stopped:
         survivors = tuple(seen.pid for seen in self._tree.alive())
         if not survivors:
-            # It is gone, but the loop may not have been told how.
-            await self._root.exited(self._limits.signal)
+            # It is gone, but the loop may not have been told how: a busy one takes its time.
+            await self._root.exited(max(self._limits.signal, TOLD_SECONDS))
         seconds = time.monotonic() - self._start
         return Stopped(step, seconds, self._root.exit, survivors)
 
