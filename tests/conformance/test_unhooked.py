@@ -1,5 +1,4 @@
-"""What the CLI runs by itself, without a hook: git in a repository that has it run programs, and
-the commands of skills and slash commands."""
+"""What the CLI runs without a hook: git where a repository has it run programs, skills' commands."""
 
 from __future__ import annotations
 
