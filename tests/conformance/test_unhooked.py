@@ -1,4 +1,4 @@
-"""What the CLI runs without a hook: git where a repository has it run programs, skills' commands."""
+"""What the CLI runs without a hook: git of hostile repositories, commands in skills."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ def work(tmp_path: Path) -> Path:
 
 
 def look(work: Path) -> InlineCommands:
-    return InlineCommands(str(work / "sub"), str(work.parent / "claude"), (str(work.parent / "o"),))
+    also, plugins = (str(work.parent / "o"),), (str(work.parent / "plugin"),)
+    return InlineCommands(str(work / "sub"), str(work.parent / "claude"), also, plugins)
 
 
 @pytest.mark.parametrize(
@@ -48,14 +49,17 @@ def look(work: Path) -> InlineCommands:
         "work/.claude/commands/x.md",
         "work/sub/.claude/skills/x/SKILL.md",
         "o/.claude/skills/X/skill.md",
+        "work/sub/deep/.claude/skills/x/SKILL.md",
+        "plugin/skills/x/SKILL.md",
+        "plugin/commands/x.md",
     ],
 )
 def test_commands_are_found_wherever_the_cli_may_take_them_from(file: str, work: Path) -> None:
     text = BODY.replace("description: x", 'description: x\nname: "x"') if "other" in file else BODY
     put(work.parent, file, text)
-    for name in ("x", "p:x", "X"):
+    for name in ("x", "p:x", "X", " x", "x\n", " /x"):
         assert look(work)(name) == ("git log -3", "\nrm x\n")
-    assert look(work)("y") == ()
+    assert look(work)("y") is None
 
 
 @pytest.mark.parametrize(
@@ -76,6 +80,13 @@ def test_what_cannot_be_known_is_not_taken_for_nothing(
 ) -> None:
     put(work.parent, "claude/commands/x.md", text)
     assert look(work)("x", arguments) is None
+
+
+def test_a_name_is_looked_for_as_a_whole_and_by_its_end(work: Path) -> None:
+    put(work.parent, "claude/skills/a:x/SKILL.md")
+    assert look(work)("a:x") == ("git log -3", "\nrm x\n")
+    put(work.parent, "claude/skills/q/SKILL.md", BODY.replace("description", '"name"'))
+    assert look(work)("x") == ("git log -3", "\nrm x\n")
 
 
 def test_too_much_to_look_at_is_not_taken_for_nothing(work: Path) -> None:
@@ -115,7 +126,28 @@ def test_a_skill_may_do_no_more_than_its_commands(
     assert judged(work, policy, call) == expected
 
 
+def test_a_skill_that_is_not_found_is_asked_about(work: Path) -> None:
+    for policy in (Policy("edits", allow=["Skill"]), Policy("autonomous")):
+        assert judged(work, policy, Call("Skill", {"skill": "unknown"})) == "ask"
+
+
+@pytest.mark.parametrize("skills", ["skills: x", "skills: [y, x]", "skills:\n  - y\n  - x"])
+def test_a_subagent_may_do_no_more_than_the_skills_that_it_begins_with(
+    skills: str, work: Path
+) -> None:
+    put(work.parent, "claude/agents/a.md", f"---\nname: a\n{skills}\n---\nGo.\n")
+    put(work.parent, "claude/skills/x/SKILL.md", "So: !`touch x`")
+    put(work.parent, "claude/skills/y/SKILL.md", "So.")
+    call = Call("Agent", {"subagent_type": "a", "prompt": "go"})
+    assert judged(work, Policy("edits"), call) == "ask"
+    assert judged(work, Policy("autonomous", deny=["Bash(touch:*)"]), call) == "deny"
+    assert judged(work, Policy("autonomous"), call) == "allow"
+    other = Call("Task", {"subagent_type": "general-purpose", "prompt": "go"})
+    assert judged(work, Policy("edits"), other) == "allow"
+
+
 def test_arguments_that_mention_a_file_are_asked_about(work: Path) -> None:
+    put(work.parent, "claude/skills/x/SKILL.md", "Look.")
     policy = Policy("edits", allow=["Skill"], deny=["Read(secret)"])
     call = Call("Skill", {"skill": "x", "args": "look at @secret"})
     assert judged(work, policy, call) == "ask"

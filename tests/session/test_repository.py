@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import subprocess
@@ -14,7 +15,7 @@ from bridle.policy import Call, Policy
 from bridle.policy.force import InForce
 from bridle.policy.git_settings import is_harmless
 from bridle.session.ground import ground_of, with_repositories
-from bridle.session.repository import _of_settings, git_runs
+from bridle.session.repository import _of_settings, _value, git_runs
 from tests.levels import tries
 from tests.policy.grounds import bash, told
 
@@ -137,6 +138,32 @@ def submodule(repository: Repository) -> None:
         file.write(f"[core]\nfsmonitor = {repository.program}\n")
 
 
+def odd_submodule(repository: Repository) -> None:
+    """git looks at a part of its mode alone."""
+    submodule(repository)
+    patch_index(repository, lambda data: data.replace(b"\0\0\xe0\0", b"\0\0\xe1\xa4", 1))
+
+
+def patch_index(repository: Repository, change: Callable[[bytes], bytes]) -> None:
+    file = repository.folder / ".git/index"
+    data = change(file.read_bytes()[:-20])
+    file.write_bytes(data + hashlib.sha1(data, usedforsecurity=False).digest())
+
+
+def below_an_empty_one(repository: Repository) -> None:
+    """git takes a folder with nothing in it for no repository, and looks on above."""
+    repository.config("[core]\nfsmonitor = PROGRAM\n")
+    (repository.folder / "sub/.git").mkdir(parents=True)
+    (repository.folder / "sub/f").write_text("x\n")
+    repository.folder /= "sub"
+
+
+def hooks_in_quotes(repository: Repository) -> None:
+    hooks_elsewhere(repository)
+    file = repository.folder / ".git/config"
+    file.write_text(file.read_text().replace("hooksPath = h", 'hooksPath = "h" # ours'))
+
+
 def bare(repository: Repository) -> None:
     """A repository of files that anybody could write, in a folder that is none."""
     repository.run("mv .git ../away; rm f; mkdir objects/ refs/; mkdir objects/x refs/x")
@@ -175,9 +202,12 @@ WAYS: dict[str, Callable[[Repository], None]] = {
     "a reader of some files": settings('[diff "z"]\ntextconv = PROGRAM\n', "* diff=z\n"),
     "a hook": hook("post-index-change"),
     "hooks elsewhere": hooks_elsewhere,
+    "hooks elsewhere, in quotes": hooks_in_quotes,
     "an included file": included,
     "settings of a worktree": of_a_worktree,
     "a submodule": submodule,
+    "a submodule of an odd mode": odd_submodule,
+    "a repository above an empty one": below_an_empty_one,
     "a bare repository": bare,
     "a folder that is a link to a repository": elsewhere,
     "a repository that shares another's settings": common,
@@ -214,6 +244,80 @@ def test_what_is_trusted_is_allowed_and_nothing_else(repository: Repository) -> 
     assert told(force.judge(bash("git status"))) == "allow"
     (repository.folder / ".git/hooks/pre-commit").write_text("#!/bin/sh\nother\n")
     assert told(force.judge(commit)) == "guard"
+
+
+def test_what_changes_after_it_was_trusted_is_asked_about(repository: Repository) -> None:
+    """Included files, programs of the repository's own, submodules, hooks wherever they are."""
+    folder = repository.folder
+    (folder / "tools").mkdir()
+    (folder / "tools/clean.sh").write_text("cat\n")
+    (folder / "git.inc").write_text("[alias]\nx = status\n")
+    repository.config('[filter "z"]\nclean = sh tools/clean.sh\n[include]\npath = ../git.inc\n')
+    submodule(repository)
+    hooks_in_quotes(repository)
+    ground = with_repositories(ground_of(folder))
+    status = bash("git status")
+
+    def trusted() -> InForce:
+        force = InForce(Policy("edits"), ground)
+        force.trust(map(str, git_runs(str(folder))))
+        assert told(force.judge(status)) == "allow"
+        return force
+
+    for name, text in (
+        ("tools/clean.sh", "evil\n"),
+        ("git.inc", "[core]\nfsmonitor = evil\n"),
+        ("inner/.git/config", "[core]\nfsmonitor = evil\n"),
+        ("h/post-index-change", "#!/bin/sh\nevil\n"),
+    ):
+        force = trusted()
+        file = folder / name
+        mode = file.stat().st_mode
+        file.write_text(text)
+        file.chmod(mode)
+        assert told(force.judge(status)) == "guard", name
+    force = trusted()
+    new = folder / "vendor"
+    new.mkdir()
+    repository.git("init", "-q", cwd=new)
+    repository.run("touch a && git add a && git commit -qm a", new)
+    repository.git("add", "vendor")
+    assert told(force.judge(status)) == "allow"  # that one has nothing to run
+    repository.git("config", "core.fsmonitor", "evil", cwd=new)
+    assert told(force.judge(status)) == "guard"
+
+
+def test_what_git_runs_by_its_words_or_the_history_is_not_taken_for_looking(
+    repository: Repository,
+) -> None:
+    ground = with_repositories(ground_of(repository.folder))
+    judge = Policy("edits").on(ground)
+    for command in ("git log -p --submodule=diff", "git diff --submodule", "git log --subm=diff"):
+        assert told(judge.judge(bash(command))) == "ask"
+    repository.config("[diff]\nsubmodule = diff\n[format]\npretty = %G?\n")
+    assert whats(repository.folder) == ["diff.submodule", "format.pretty"]
+
+
+def test_an_index_that_leaves_out_folders_is_asked_about(repository: Repository) -> None:
+    run = repository.run
+    run("mkdir a b; touch a/x b/y; git add .; git commit -qm two")
+    run("git sparse-checkout init --cone --sparse-index; git sparse-checkout set a")
+    assert b"sdir" in (repository.folder / ".git/index").read_bytes()
+    assert whats(repository.folder) == ["an index that leaves out folders"]
+
+
+def test_submodules_that_run_nothing_are_no_reason_to_ask(repository: Repository) -> None:
+    other = repository.folder.parent / "other"
+    repository.run(f"git clone -q . {other}")
+    repository.run(f"git -c protocol.file.allow=always submodule add -q {other} sub/mod")
+    repository.run("git commit -qm sub; git submodule absorbgitdirs")
+    assert (repository.folder / ".git/modules/sub/mod/config").exists()
+    for version in ("2", "3", "4"):
+        repository.run(f"git update-index --index-version {version}; git add -N .")
+        assert whats(repository.folder) == []
+        repository.git("config", "core.fsmonitor", "x", cwd=repository.folder / "sub/mod")
+        assert whats(repository.folder) == ["core.fsmonitor"]
+        repository.git("config", "--unset", "core.fsmonitor", cwd=repository.folder / "sub/mod")
 
 
 def test_the_first_reason_is_told(repository: Repository) -> None:
@@ -293,6 +397,21 @@ def test_settings_that_cannot_be_read_are_not_taken_for_none(
     file.unlink()
     made(file)
     assert whats(repository.folder) == ["settings that can't be read"]
+
+
+def test_values_are_read_as_git_reads_them(tmp_path: Path) -> None:
+    file, same = tmp_path / "config", 0
+    for seed in range(tries(80, 1_000)):
+        chosen = random.Random(seed)
+        text = "".join(chosen.choice('ab "#;\\\\nt\t') for _ in range(chosen.randrange(1, 9)))
+        file.write_text(f"[user]\nname = {text}\nemail = z\n")
+        words = ["git", "config", "--file", str(file), "-z", "user.name"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode == 0 and not text.endswith("\\"):
+            found = _value(text.strip(" \t"))
+            assert found in (done.stdout.rstrip("\0"), None), (text, done.stdout)
+            same += found is not None
+    assert same > 10
 
 
 LINES = (

@@ -41,7 +41,7 @@ _HARMLESS = {
     ),
     "diff": _keys(
         """algorithm renames renamelimit colormoved colormovedws context interhunkcontext
-        mnemonicprefix noprefix ignoresubmodules statgraphwidth submodule wserrorhighlight"""
+        mnemonicprefix noprefix ignoresubmodules statgraphwidth wserrorhighlight"""
     ),
     "extensions": _keys(
         """worktreeconfig objectformat partialclone refstorage preciousobjects compatobjectformat
@@ -49,7 +49,7 @@ _HARMLESS = {
     ),
     "feature": None,
     "fetch": _keys("prune prunetags parallel fsckobjects writecommitgraph"),
-    "format": _keys("pretty signoff"),
+    "format": _keys("signoff"),
     "gc": _keys("auto autodetach autopacklimit pruneexpire reflogexpire reflogexpireunreachable"),
     "grep": _keys("column extendedregexp linenumber patterntype"),
     "http": _keys("postbuffer version"),
@@ -72,7 +72,10 @@ _HARMLESS = {
     ),
     "rerere": _keys("enabled autoupdate"),
     "stash": _keys("showstat showpatch showincludeuntracked"),
-    "status": None,
+    "status": _keys(
+        "aheadbehind branch displaycommentprefix relativepaths renames short showstash "
+        "showuntrackedfiles"
+    ),
     "submodule": _keys("active url recurse fetchjobs"),
     "tag": _keys("gpgsign sort"),
     "user": _keys("name email signingkey useconfigonly"),

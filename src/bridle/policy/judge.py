@@ -22,7 +22,7 @@ from .policy import Policy
 from .presets import PRESETS, Preset, Table
 from .rules import DomainPattern, NamePattern, Rule, host_of
 from .scripts import ScriptJudge
-from .tools import COMMAND, EDITS, EXPANDED, FETCH, NAMED, READS, SHELL, Kind, kind_of
+from .tools import COMMAND, EDITS, EXPANDED, FETCH, NAMED, READS, SHELL, SUBAGENTS, Kind, kind_of
 from .verdicts import Allowed, Asked, Behavior, Call, Denied, Ground, Verdict
 from .wording import OWN_PATH, allowed_by, asked_by, by_preset, denied, doubted, explained
 
@@ -113,17 +113,21 @@ class Judge:
 
     def _inline(self, call: Call) -> Sequence[str | None]:
         look = self.ground.inline_commands
+        name = call.input.get(EXPANDED[call.tool], "")
+        if call.tool in SUBAGENTS:
+            of_agent = self.ground.agent_commands
+            found = of_agent(name) if of_agent and isinstance(name, str) else ()
+            return (None,) if found is None else found
         if look is None:
             return ()
-        name = call.input.get(EXPANDED[call.tool], "")
         arguments = call.input.get("args", "")
         if call.tool == COMMAND and isinstance(name, str):
-            name, _, arguments = name.removeprefix("/").partition(" ")
+            name, _, arguments = name.strip().removeprefix("/").partition(" ")
         if not isinstance(name, str) or not isinstance(arguments, str | None):
             return (None,)
         if "@" in (arguments or ""):
             return (None,)  # a file that is mentioned is read
-        found = look(name.removeprefix("/"), arguments or "")
+        found = look(name, arguments or "")
         return (None,) if found is None else found
 
     def _unguarded(self, call: Call, where: Place | None, table: Table, preset: Preset) -> Verdict:

@@ -260,7 +260,7 @@ def _part(part: str) -> str:
     return found
 
 
-_CLASS = re.compile(r"\[([:.=])(.*?)\1\]")
+_CLASS = re.compile(r"\[([:.=])([^\]]{1,20}?)\1\]")
 _CLASSES = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
@@ -279,6 +279,8 @@ _CLASSES = {
 
 def _end_of_bracket(part: str, at: int) -> int:
     """Where the `]` is that ends what begins behind a `[`; 0 if none is."""
+    if part.rfind("]") < at:
+        return 0
     at += part[at : at + 1] in ("!", "^")
     at += part[at : at + 1] == "]"
     while at < len(part):

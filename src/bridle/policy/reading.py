@@ -165,7 +165,7 @@ _JQ_READS = re.compile(r"\b(?:import|include|input_filename|get_search_list|modu
 #: Commands of git that read, and the options that they must not have.
 _GIT_NEVER = (
     *("--output", "--ext-diff", "--textconv", "--filters", "--open-files-in-pager", "-O"),
-    *("--exec", "--no-index", "--show-signature"),
+    *("--exec", "--no-index", "--show-signature", "--submodule"),
 )
 #: A placeholder of git's that has gpg verify a signature.
 _GIT_SIGNATURE = re.compile(r"%[-+ ]*G")

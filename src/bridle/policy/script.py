@@ -24,6 +24,8 @@ MOVES = frozenset(("cd", "pushd", "popd"))
 GIT_FOLDERS = ("-C", "--git-dir", "--work-tree")
 GIT_FOLDERS_EQUAL = ("--git-dir=", "--work-tree=")
 MAX_PLACES = 16
+#: git may mean each of its words in several folders.
+GIT_FACTOR = 8
 #: So many letters may stand before a value in one word, and so many values in another.
 MAX_BUNCH, MAX_PARTS = 12, 8
 _NAMES_ALONE = words(
@@ -57,6 +59,8 @@ class Script:
             redirect.target.value is None for redirect in commands.redirects
         )
         self._ground = ground
+        #: Then it is asked about in any case, and nothing more is looked up.
+        self._is_too_much = False
         self._partial: dict[int, list[str]] = {}
         #: Whether something is given what another program prints.
         self._has_unnamed = any(
@@ -81,9 +85,14 @@ class Script:
 
     def _why_unclear(self) -> str:
         every = self.every
-        names = sum(map(self._count, (word for program in every for word in program.words)))
+        names = sum(
+            self._count(word) * (GIT_FACTOR if program.name == "git" else 1)
+            for program in every
+            for word in program.words
+        )
         if len(self._cwds or ()) * names > MAX_NAMES:
             self._cwds, self._bindings = (self._cwds or [])[:1], Bindings({})
+            self._is_too_much = True
             return "it names too many files"
         if len(every) > 1 and any(program.name == "ln" for program in every):
             return "it makes a link, and then does more"
@@ -140,7 +149,7 @@ class Script:
         is_home: bool = True,
         is_part: bool = False,
     ) -> list[Place]:
-        if not text or self._cwds is None or len(text) > MAX_PATH:
+        if not text or self._cwds is None or len(text) > MAX_PATH or self._is_too_much:
             return []
         cwds = self._cwds
         if program and program.name == "git":
@@ -182,7 +191,7 @@ class Script:
     def _partial_of(self, word: Word) -> list[str]:
         found: list[str] = []
         for form in self._forms(word) if word.value is None else ():
-            for text in names_in(form) if not is_known(form) else ():
+            for text in names_in(form) if not (is_known(form) or self._is_too_much) else ():
                 if starts_unknown(text):
                     found.append(text)
                     continue

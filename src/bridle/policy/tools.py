@@ -56,7 +56,8 @@ NAMED = {
 }
 COMMAND = "SlashCommand"
 #: The CLI puts a file in the place of these, with commands in it that it runs.
-EXPANDED = {name: NAMED[name] for name in ("Skill", COMMAND)}
+SUBAGENTS = ("Task", "Agent")
+EXPANDED = {name: NAMED[name] for name in ("Skill", COMMAND, *SUBAGENTS)}
 WEB = frozenset((FETCH, "WebSearch"))
 
 #: Tools that have two names, by version.

@@ -55,8 +55,9 @@ class Ground(Struct, frozen=True, kw_only=True):
     #: Whether a path is a folder, where that is looked up.
     is_folder: Callable[[str], bool] | None = None
     #: The commands that a skill or slash command runs by itself, by its name and its arguments;
-    #: None where they can't be known.
+    #: None where they can't be known. And those of the skills that a subagent begins with.
     inline_commands: Callable[[str, str], Sequence[str] | None] | None = None
+    agent_commands: Callable[[str], Sequence[str] | None] | None = None
     #: What git would run in a folder because the repository there says so, where that is looked
     #: up; and what of it a person has trusted.
     git_runs: Callable[[str], Sequence[str]] | None = None

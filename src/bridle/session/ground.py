@@ -28,9 +28,11 @@ def ground_of(
     addresses: tuple[str, ...] = (),
     guarded: tuple[str, ...] = (),
     programs: tuple[str, ...] = (),
+    plugins: tuple[str, ...] = (),
 ) -> Ground:
     """The ground of an agent that works in this folder."""
     path = str(Path(folder).absolute())
+    inline = InlineCommands(path, claude_home or f"{home or Path.home()}/.claude", also, plugins)
     return Ground(
         folder=path,
         home=home or str(Path.home()),
@@ -42,7 +44,8 @@ def ground_of(
         guarded=guarded,
         programs=programs,
         is_folder=os.path.isdir,
-        inline_commands=InlineCommands(path, claude_home or f"{home or Path.home()}/.claude", also),
+        inline_commands=inline,
+        agent_commands=inline.of_agent,
         ignores_case=sys.platform in ("darwin", "win32"),
     )
 

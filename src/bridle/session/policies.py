@@ -52,6 +52,7 @@ def in_force(given: str | os.PathLike[str] | Policy, spec: LaunchSpec) -> InForc
         also=tuple(str(folder) for folder in spec.add_dirs),
         guarded=policy.files,
         programs=programs_of(spec, os.environ if spec.inherit_env else {}),
+        plugins=tuple(map(str, spec.plugin_dirs)),
         **homes_of(spec),
     )
     return InForce(policy, with_repositories(ground))

@@ -11,20 +11,28 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..policy.git_settings import is_harmless
+from .git_index import looks_into
 
 MAX_CONFIG = 1_000_000
 MAX_INDEX = 200_000_000
 MAX_HOOKS = 200
-MAX_KEPT = 500
+MAX_KEPT = 2_000
+MAX_SUBMODULES = 200
+MAX_DEPTH = 5
+#: So many words of a setting may be names of files.
+MAX_WORDS = 20
 
 UNREADABLE = "settings that can't be read"
-SUBMODULES = "submodules, each with settings of its own"
+SUBMODULES = "submodules in submodules"
+SPARSE = "an index that leaves out folders"
 BARE = "a bare repository"
 
 
@@ -42,14 +50,10 @@ class GitRuns(Struct, frozen=True):
 
 def git_runs(folder: str) -> tuple[GitRuns, ...]:
     """What git would run in this folder, beside what the user's own settings say."""
-    found: list[GitRuns] = []
     try:
-        repository = _repository_of(os.path.realpath(folder))
-        if repository:
-            found = list(_runs_of(repository))
+        return tuple(_runs_in(os.path.realpath(folder), 0))
     except (OSError, ValueError) as error:
-        found = [GitRuns(UNREADABLE, folder, str(error))]
-    return tuple(found)
+        return (GitRuns(UNREADABLE, folder, str(error)),)
 
 
 class _Repository(Struct, frozen=True):
@@ -60,18 +64,42 @@ class _Repository(Struct, frozen=True):
     common: str
     is_bare: bool = False
 
+    @property
+    def is_surely(self) -> bool:
+        """Whether git takes it for one, too; else it looks on in the folders above."""
+        try:
+            head = _bytes(f"{self.git}/HEAD", MAX_CONFIG)
+        except (OSError, ValueError):
+            return False
+        folders = (f"{self.common}/objects", f"{self.common}/refs")
+        return _HEAD.match(head) is not None and all(map(os.path.isdir, folders))
 
-def _repository_of(folder: str) -> _Repository | None:
-    """As git looks for it: here, and in each folder above."""
+
+_HEAD = re.compile(rb"ref: refs/|[0-9a-f]{40}(?:[0-9a-f]{24})?\n")
+
+
+def _runs_in(folder: str, depth: int) -> Iterator[GitRuns]:
+    if depth > MAX_DEPTH:
+        yield GitRuns(SUBMODULES, folder)
+        return
+    for repository in _repositories_of(folder):
+        yield from _runs_of(repository, depth)
+
+
+def _repositories_of(folder: str) -> Iterator[_Repository]:
+    """As git looks for them: here, and in each folder above, up to the first that is one."""
     while True:
+        found: list[_Repository] = []
         at = f"{folder.rstrip('/')}/.git"
         if os.path.lexists(at):
             git = at if Path(at).is_dir() else _linked(at)
-            return _Repository(folder, git, _common(git))
-        if all(os.path.lexists(f"{folder}/{name}") for name in ("HEAD", "objects", "refs")):
-            return _Repository(folder, folder, _common(folder), is_bare=True)
-        if folder == "/":
-            return None
+            found.append(_Repository(folder, git, _common(git)))
+        parts = ("HEAD", "objects", "refs"), ("HEAD", "commondir")
+        if any(all(os.path.lexists(f"{folder}/{name}") for name in names) for names in parts):
+            found.append(_Repository(folder, folder, _common(folder), is_bare=True))
+        yield from found
+        if folder == "/" or any(repository.is_surely for repository in found):
+            return
         folder = os.path.dirname(folder)  # noqa: PTH120 - a hot path
 
 
@@ -86,7 +114,7 @@ def _linked(file: str) -> str:
 def _common(git: str) -> str:
     try:
         text = _bytes(f"{git}/commondir", MAX_CONFIG).decode("utf-8", "surrogateescape")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return git
     return _from(git, text.rstrip("\r\n"))
 
@@ -95,36 +123,56 @@ def _from(folder: str, path: str) -> str:
     return path if path.startswith("/") else f"{folder}/{path}"
 
 
-def _runs_of(repository: _Repository) -> Iterator[GitRuns]:
+def _runs_of(repository: _Repository, depth: int) -> Iterator[GitRuns]:
     if repository.is_bare:
         yield GitRuns(BARE, repository.git)
-    settings = [f"{repository.common}/config", f"{repository.git}/config.worktree"]
     hooks = [f"{repository.common}/hooks"]
-    for file in settings:
-        for runs in _kept(_of_settings, file):
-            yield runs
+    for file in (f"{repository.common}/config", f"{repository.git}/config.worktree"):
+        for runs in _settings(file, 0):
+            if runs.what == "core.worktree" and _is_own(runs.words, repository):
+                continue
             if runs.what == "core.hookspath" and runs.words:
-                hooks.append(_from(repository.top, os.path.expanduser(runs.words.strip('"'))))  # noqa: PTH111
+                hooks.append(_from(repository.top, os.path.expanduser(runs.words)))  # noqa: PTH111
+            yield _with_programs(runs, repository.top)
     for at in hooks:
         yield from _hooks(at)
-    if any(_kept(_has_submodules, file) for file in _indexes(repository.git)):
-        yield GitRuns(SUBMODULES, repository.top)
+    yield from _runs_of_submodules(repository, depth)
+
+
+def _is_own(worktree: str, repository: _Repository) -> bool:
+    """Whether this is where its files are: so it is written down for each submodule."""
+    return os.path.realpath(_from(repository.git, worktree)) == os.path.realpath(repository.top)
+
+
+def _with_programs(runs: GitRuns, top: str) -> GitRuns:
+    """With the contents of the files that it names below the top: who trusts it trusts those."""
+    words = [runs.words]
+    for word in re.split(r"[\s'\"]+", runs.words)[:MAX_WORDS]:
+        file = os.path.realpath(_from(top, word)) if word else ""
+        if file.startswith(f"{os.path.realpath(top)}/") and os.path.isfile(file):  # noqa: PTH113
+            words += _kept(_digest, file)
+    return runs if len(words) == 1 else replace(runs, words=" ".join(words))
+
+
+def _digest(file: str) -> Iterator[str]:
+    digest = hashlib.sha256(_bytes(file, MAX_CONFIG)).hexdigest()
+    yield f"[{file.rpartition('/')[2]} sha256 {digest}]"
 
 
 # --- what is read is kept, as long as the file stays the same
 
-_KEPT: dict[object, tuple[object, tuple[GitRuns, ...]]] = {}
+_T = TypeVar("_T")
+_KEPT: dict[object, tuple[object, tuple[Any, ...]]] = {}
 
 
-def _kept(read: object, file: str) -> tuple[GitRuns, ...]:
+def _kept(read: Callable[[str], Iterator[_T]], file: str) -> tuple[_T, ...]:
     try:
         now = os.stat(file)  # noqa: PTH116
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ()
     seal = (now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino, now.st_mode)
     key = (read, file)
     if (kept := _KEPT.get(key)) is None or kept[0] != seal:
-        assert callable(read)
         kept = _KEPT[key] = seal, tuple(read(file))
         if len(_KEPT) > MAX_KEPT:
             del _KEPT[next(iter(_KEPT))]
@@ -171,28 +219,32 @@ def _hook(file: str) -> Iterator[GitRuns]:
 
 # --- submodules
 
-#: The mode of a submodule in an index.
-_GITLINK = b"\x00\x00\xe0\x00"
-_ENTRY_BEGINS, _MODE_AT, _ALIGNED = 12, 24, 8
+
+def _runs_of_submodules(repository: _Repository, depth: int) -> Iterator[GitRuns]:
+    """git looks into each, with what that one's own settings say."""
+    for index in _indexes(repository.git):
+        for path in _kept(_submodules, index):
+            if path is None:
+                yield GitRuns(SPARSE, index)
+            elif os.path.lexists(f"{repository.top}/{path}/.git"):
+                yield from _runs_in(os.path.realpath(f"{repository.top}/{path}"), depth + 1)
 
 
 def _indexes(git: str) -> Iterator[str]:
     yield f"{git}/index"
-    for name in os.listdir(git):  # noqa: PTH208
-        if name.startswith("sharedindex."):
-            yield f"{git}/{name}"
+    try:
+        names = os.listdir(git)  # noqa: PTH208
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    yield from (f"{git}/{name}" for name in names if name.startswith("sharedindex."))
 
 
-def _has_submodules(file: str) -> Iterator[GitRuns]:
-    """git looks into each with what that one's own settings say."""
-    data = _bytes(file, MAX_INDEX)
-    is_aligned = data[4:8] in (b"\0\0\0\2", b"\0\0\0\3")
-    at = data.find(_GITLINK)
-    while at >= 0:
-        if not is_aligned or (at - _MODE_AT - _ENTRY_BEGINS) % _ALIGNED == 0:
-            yield GitRuns(SUBMODULES, file)
-            return
-        at = data.find(_GITLINK, at + 1)
+def _submodules(file: str) -> Iterator[str | None]:
+    """Their paths; None for what it does not name."""
+    links, is_sparse = looks_into(_bytes(file, MAX_INDEX))
+    if is_sparse or len(links) > MAX_SUBMODULES:
+        yield None
+    yield from links[:MAX_SUBMODULES]
 
 
 # --- settings
@@ -200,8 +252,40 @@ def _has_submodules(file: str) -> Iterator[GitRuns]:
 _SECTION = re.compile(r'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?\][ \t\r]*')
 _SETTING = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*?))?[ \t\r]*", re.DOTALL)
 #: What runs only where git is to change something, or to speak to another one.
-_ASKED = frozenset(("alias", "credential", "difftool", "gpg", "mergetool", "sendemail", "sequence"))
+_ASKED = frozenset(("alias", "difftool", "gpg", "mergetool", "sendemail", "sequence"))
+_ESCAPES = {"n": "\n", "t": "\t", "b": "\b", '"': '"', "\\": "\\"}
 _ASKED_KEYS = frozenset((("core", "hookspath"), ("core", "editor"), ("merge", "driver")))
+
+
+def _settings(file: str, depth: int) -> Iterator[GitRuns]:
+    """With those of the files that it includes."""
+    if depth > MAX_DEPTH:
+        yield GitRuns(UNREADABLE, file, "it includes too many others")
+        return
+    for runs in _kept(_of_settings, file):
+        yield runs
+        if runs.what in ("include.path", "includeif.path"):
+            path = os.path.expanduser(runs.words)  # noqa: PTH111
+            yield from _settings(_from(file.rpartition("/")[0], path), depth + 1)
+
+
+def _value(written: str) -> str | None:
+    """A value as git takes it, without quotes and comments; None where it is odd."""
+    found, at, is_quoted, end = "", 0, False, 0
+    while at < len(written):
+        char, at = written[at], at + 1
+        if char == '"':
+            is_quoted = not is_quoted
+        elif char in "#;" and not is_quoted:
+            break
+        elif char == "\\":
+            if at >= len(written) or written[at] not in _ESCAPES:
+                return None
+            found, at = found + _ESCAPES[written[at]], at + 1
+        else:
+            found += char
+        end = len(found) if is_quoted or not char.isspace() else end
+    return None if is_quoted else found[:end]
 
 
 def _of_settings(file: str) -> Iterator[GitRuns]:
@@ -222,7 +306,10 @@ def _of_settings(file: str) -> Iterator[GitRuns]:
         if not setting or line.rstrip("\r").endswith("\\"):
             yield GitRuns(UNREADABLE, f"{file}, line {number}")
             return
-        key, value = setting[1].lower(), setting[2] or ""
+        key, value = setting[1].lower(), _value(setting[2] or "")
+        if value is None:
+            yield GitRuns(UNREADABLE, f"{file}, line {number}")
+            return
         if not is_harmless(section, key, value):
             is_asked = section in _ASKED or (section, key) in _ASKED_KEYS
             yield GitRuns(f"{section}.{key}", file, value, is_unasked=not is_asked)

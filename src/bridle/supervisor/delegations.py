@@ -81,6 +81,7 @@ def ground_under(means: Means, record: SessionRecord | Created, policy: Policy) 
         addresses=means.addresses,
         guarded=policy.files,
         programs=programs_of(LaunchSpec(cwd=record.folder, **record.spec), means.environ),
+        plugins=tuple(map(str, record.spec.get("plugin_dirs", ()))),
         **record.homes,
     )
     return replace(ground, servers=_servers(record))
@@ -98,6 +99,7 @@ def _ground_of_ceiling(means: Means, ceiling: Ceiling) -> Ground:
         addresses=means.addresses,
         guarded=ceiling.guarded,
         programs=(),
+        plugins=(),
         **ceiling.homes,
     )
 
