@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
+from bridle.policy import Policy
 from bridle.policy.searching import searched_words
 from bridle.policy.shell.programs import read_commands
+
+from .grounds import bash, real_ground, told
 
 
 @pytest.mark.parametrize(
@@ -71,3 +77,22 @@ def test_what_find_prints_is_given_to_another_only_as_it_is(command: str) -> Non
     assert searched_words(programs[0]) == ([], True)
     given = [word for program in programs for inner in program.inner for word in inner.words]
     assert not any(word.is_found for word in given)
+
+
+def test_a_diff_of_a_repository_looks_into_no_folder(tmp_path: Path) -> None:
+    work, other = tmp_path / "work", tmp_path / "other"
+    for folder in (work / ".git", work / "src", other):
+        folder.mkdir(parents=True)
+    ground = real_ground(work, is_folder=os.path.isdir)
+    judge = Policy("edits", deny=["Read(.env)"]).on(ground)
+    for command in ("git diff -- src", "git diff main...HEAD -- src", "git diff src ."):
+        assert told(judge.judge(bash(command))) == "allow", command
+    for command in (
+        f"git diff src {other}",
+        "git diff . ../other",
+        "git diff ~ .",
+        'git diff src "$x"',
+    ):
+        assert told(judge.judge(bash(command))) == "ask", command
+    (work / ".git").rmdir()
+    assert told(judge.judge(bash("git diff src ."))) == "ask"

@@ -9,7 +9,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from .partial_paths import Bindings, as_glob, forms_of, is_known, starts_unknown, whole
-from .paths import Place, absolute, is_glob, place
+from .paths import Folders, Place, absolute, is_glob, place
 from .reading import PROGRAMS, is_reading
 from .searching import operands_of, searched_words
 from .shell.programs import Commands, Program, read_commands
@@ -318,7 +318,23 @@ class Script:
             feeds = program.feeds or (program.name == "find" and self._has_unnamed)
             program = replace(program, feeds=feeds)  # noqa: PLW2901 - the same one
             words, is_whole = searched_words(program.inner[0] if is_git else program)
-            yield from ((program, word, is_whole) for word in words)
+            if not self._shows_tracked_files(program, words):
+                yield from ((program, word, is_whole) for word in words)
+
+    def _shows_tracked_files(self, program: Program, words: list[Word]) -> bool:
+        """Whether it is a `git diff` inside of a repository: it shows what git knows, and does not
+        look into folders, unless one of them is outside."""
+        look = self._ground.is_folder
+        if program.name != "git" or program.argv[1:2] != ("diff",) or look is None:
+            return False
+        cwds = self._cwds or []
+        if not all(any(look(f"{at}/.git") for at in (cwd, *_above(cwd))) for cwd in cwds):
+            return False
+        places = [where for word in words for form in self._known(word)
+                  for where in self._of_text(form)]  # fmt: skip
+        return all(map(Folders(self._ground).hold, places)) and all(
+            word.value is not None for word in words
+        )
 
     def has_own_paths(self) -> bool:
         """Whether it names a file that is another one for each process that opens it."""
