@@ -83,8 +83,9 @@ clis: $(VENV)/.node
 record: $(VENV)/.node ## new fixtures for tests/wires from real CLIs
 	@$(BIN)/python -m tests.wires.record
 
-soak: $(VENV)/.node ## the same for hours: 1,000 kills, a million scripts in bash, 100,000 examples
+soak: clis ## the same for hours: 1,000 kills, a million scripts in bash, 20,000 commands for each CLI
 	@LEVEL=soak $(PYTEST) $(KILLS) --timeout 7200
+	@LEVEL=soak $(PYTEST) tests/conformance/test_shell.py -n 2
 	@LEVEL=soak $(PYTEST) tests --ignore=tests/conformance --ignore=$(KILLS) $(DEEP) -n 2 --timeout 7200
 
 # A venv of its own: the official SDK is there only to be compared with.
