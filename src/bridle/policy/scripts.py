@@ -70,7 +70,7 @@ class ScriptJudge:
         if table["command"] == "allow" or self._rules.whole("allow", SHELL):
             return None
         name = next(script.unknown_files(OPENERS), "")
-        return Asked(f"it is not known which file `{name}` is given") if name else None
+        return Asked(f"`{name}` is given a file of which nothing is known: it may be Bridle's") if name else None
 
     def _surely(self, behavior: Behavior, script: Script) -> Rule | None:
         if not self._rules.has(behavior):
@@ -190,7 +190,7 @@ class ScriptJudge:
         ):
             return found
         if found := script.git_runs():
-            return f"git would run {found}, which the repository brings and nobody has trusted"
+            return f"git would run {found}; if you trust this repository: `bridle trust`"
         for program in script.every:
             partial = script.partial(program) if script.has_unknown else ()
             reads = script.reads(program)
