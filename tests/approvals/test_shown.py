@@ -19,7 +19,7 @@ from bridle.approvals.model import (
     Reject,
     Step,
 )
-from bridle.approvals.shown import NO_NEWLINE, body_of, show, status_of
+from bridle.approvals.shown import NO_NEWLINE, body_of, is_long, show, status_of
 
 
 def diff(tool: str, before: str | None = None, **given: Any) -> list[str]:
@@ -57,6 +57,14 @@ def test_a_newline_ends_a_line_and_begins_none(
 
 def test_of_a_piece_of_a_file_nothing_is_said_about_its_end() -> None:
     assert diff("Edit", old_string="x = 1", new_string="x = 2") == ["-x = 1", "+x = 2"]
+
+
+def test_a_short_text_that_replaces_a_long_file_is_long() -> None:
+    given = {"file_path": "/a", "content": "one\n"}
+    asked = replace(put(), tool="Write", input=given)
+    assert is_long(asked, "line\n" * 200)
+    assert not is_long(asked, "two\n")
+    assert not is_long(asked)
 
 
 def put(*steps: Step) -> Approval:
