@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,8 @@ import httpx
 import pytest
 
 from bridle.cli.client import talk
+from bridle.cli.client.policies import PoliciesOf
+from bridle.cli.client.sessions import SessionsOf
 from bridle.cli.client.talk import Talk
 from bridle.cli.errors import CommandError, NoServer, Refused
 
@@ -23,12 +26,16 @@ class Server:
 
     def __init__(self, *answers: httpx.Response | Callable[[str], Exception]) -> None:
         self._answers = list(answers)
-        self.keys: list[str | None] = []
+        self.requests: list[httpx.Request] = []
         http = httpx.AsyncClient(transport=httpx.MockTransport(self._answer), base_url="http://x")
         self.talk = Talk(http, "there")
 
+    @property
+    def keys(self) -> list[str | None]:
+        return [request.headers.get("Idempotency-Key") for request in self.requests]
+
     def _answer(self, request: httpx.Request) -> httpx.Response:
-        self.keys.append(request.headers.get("Idempotency-Key"))
+        self.requests.append(request)
         answer = self._answers.pop(0)
         if isinstance(answer, httpx.Response):
             return answer
@@ -87,3 +94,18 @@ async def test_what_is_no_problem_of_ours_is_told_by_its_status(status: int) -> 
 async def test_an_answer_of_another_shape_is_told() -> None:
     with pytest.raises(CommandError, match=r"can't be read: .*; use a `bridle` of"):
         await Server(ok(["x"])).talk.ask("GET", "/x", dict[str, int])
+
+
+async def test_the_revision_of_a_policy_that_is_not_there_yet_is_sent_as_zero() -> None:
+    server = Server(httpx.Response(409, json={"code": "changed", "detail": "It is there."}))
+    with pytest.raises(Refused):
+        await PoliciesOf(server.talk).put("team", 'preset = "ask"', 0)
+    [request] = server.requests
+    assert json.loads(request.content) == {"text": 'preset = "ask"', "revision": 0}
+
+
+async def test_a_transcript_is_read_from_its_beginning() -> None:
+    server = Server(ok({"entries": [], "count": 0, "seq": 0}))
+    await SessionsOf(server.talk).transcript("fixer", after=0, limit=5)
+    [request] = server.requests
+    assert dict(request.url.params) == {"after": "0", "limit": "5"}
