@@ -101,6 +101,15 @@ async def test_of_a_session_that_has_ended_nothing_is_waited_for(served: Place) 
     assert attached.err == "bridle: fixer is stopped; `bridle resume fixer`\n"
 
 
+async def test_of_a_session_that_was_not_started_nothing_is_waited_for(served: Place) -> None:
+    made = ("--name", "fixer", "--no-start", "--option", 'command=["true"]')
+    assert (await served.piped("start", *made)).code == 0
+    followed = ("logs", "fixer", "--follow")
+    found = [await served.piped(*followed, *words) for words in ((), ("--events",))]
+    assert [one.code for one in found] == [0, 0]
+    assert "session.created" in found[1].out
+
+
 async def test_following_needs_a_server(place: Place) -> None:
     followed = await place.piped("logs", "fixer", "-f")
     assert followed.code == 3
