@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -91,6 +92,14 @@ def test_a_call_keeps_all_that_is_in_it_and_gets_an_id(
 def test_an_id_that_the_client_gives_is_kept() -> None:
     found = request(params={"name": "x", "_meta": {"bridle/requestId": "mine"}})
     assert json.loads(found.body)["params"]["_meta"] == {"bridle/requestId": "mine"}
+
+
+@pytest.mark.parametrize("name", ["tool-é", "étool", "a\nb", "a ", " a", "", "=?base64?eA==?="])
+def test_a_name_that_no_header_can_have_is_wrapped(name: str) -> None:
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    header = request(params={"name": name, "_meta": meta}).headers["mcp-name"]
+    assert header.startswith("=?base64?")
+    assert base64.b64decode(header[9:-2]).decode() == name
 
 
 @pytest.mark.parametrize("params", ["[1]", '{"name":"x","_meta":5}', '"x"', "null"])
