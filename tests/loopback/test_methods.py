@@ -151,6 +151,19 @@ async def test_a_limit_that_is_beyond_all_counting_is_a_mistake(home: Home) -> N
             assert given["code"] == "invalid_arguments", limits
 
 
+async def test_a_child_that_may_have_no_children_can_make_none(home: Home) -> None:
+    async with opened(home) as supervisor:
+        parent = await parent_with(home, supervisor, *TURN)
+        record = supervisor.get(await parent.child(prompt=None, limits={"concurrency": 0}))
+        await until(supervisor, record.id, "idle")
+        assert record.loopback
+        child = Parent(parent.loopback, record)
+        given = await child.call("claudecode_create", None, name="grandchild")
+        assert given["code"] == "budget_too_small"
+        assert f"session {record.id} has room for 0 " in given["message"]
+        assert len(supervisor.list()) == 2
+
+
 @pytest.mark.slow
 async def test_limits_on_how_many_are_told_in_words(home: Home) -> None:
     async with opened(home) as supervisor:

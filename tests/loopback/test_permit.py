@@ -18,7 +18,10 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from bridle.approvals import Approval, Approve, Reject
+from bridle.approvals.errors import ApprovalsClosed
 from bridle.approvals.events import JUDGED
+from bridle.errors import JournalClosed
+from bridle.loopback.http import permit as tool
 from bridle.loopback.http.permit import NAME, denied
 from bridle.loopback.http.waiting import ended
 from tests.server.served import Served
@@ -227,6 +230,17 @@ async def test_a_question_stays_while_a_server_ends_and_another_begins(home: Hom
         await server.supervisor.approvals.decide(approval.id, Approve(), by=ME)
         assert (await waiting)["behavior"] == "allow"
         assert (await one_approval(server, session)).id == approval.id
+
+
+async def test_a_server_that_ends_gives_no_answer(home: Home) -> None:
+    async with home.open() as supervisor:
+        record = await supervisor.create_external(kind="permit", folder=home.work, by=ME)
+        waiting = asyncio.ensure_future(tool.permit(supervisor, record.id, call(), LIMIT))
+        await asked(supervisor, record.id)
+    with pytest.raises(ApprovalsClosed):
+        await asyncio.wait_for(waiting, LIMIT)
+    with pytest.raises(JournalClosed):
+        await tool.permit(supervisor, record.id, call(called="t2"), LIMIT)
 
 
 async def test_to_end_its_session_is_a_no_and_its_token_opens_nothing_more(home: Home) -> None:
