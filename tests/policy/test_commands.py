@@ -137,6 +137,14 @@ def test_a_denial_holds_under_a_rule_for_the_whole_shell(
     assert told(policy.on(GROUND).judge(bash(command))) == expected
 
 
+def test_compounds_one_after_another_are_not_nested() -> None:
+    judge = Policy(allow=["Bash(docker:*)"]).on(GROUND)
+    each = ("(docker ps)", "{ docker ps; }", "if docker ps; then docker ps; fi")
+    found = {one: told(judge.judge(bash("\n".join([one] * 60)))) for one in each}
+    assert found == dict.fromkeys(each, "allow")
+    assert told(judge.judge(bash("( " * 60 + "docker ps" + " )" * 60))) == "ask"
+
+
 def test_on_a_system_that_ignores_case_so_does_a_denial() -> None:
     ground = type(GROUND)(folder="/x", ignores_case=True)
     judge = Policy(allow=["Bash"], deny=["Bash(rm:*)"]).on(ground)
