@@ -70,6 +70,17 @@ async def test_the_words_and_the_environment_of_a_launch_reach_the_cli(detach: D
     assert (env["GIVEN"], env[MARKER], cwd) == ("x", process.launch, "/tmp")
 
 
+async def test_signals_of_our_terminal_do_not_reach_it(detach: Detach) -> None:
+    """Ctrl-C goes to a group of processes, a hangup to a session; it is in none of ours."""
+    process, heard = await detach(python("import os; print(os.getsid(0), os.getpgid(0))"))
+    session, group = map(int, (await heard.end()).split())
+    shim = process.spool.shim()
+    assert shim
+    assert session == shim.pid
+    assert os.getsid(0) != session
+    assert os.getpgid(0) != group
+
+
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [
