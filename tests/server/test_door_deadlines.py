@@ -164,13 +164,25 @@ async def test_a_body_that_is_too_large_is_refused(server: Served, chunked: bool
     assert fits.json()["code"] == "invalid_name"
 
 
+#: What takes prompts, or files that an agent is to write; and what is wrong with one that fits.
+PROMPTED = {
+    "/sessions": "invalid_body",
+    "/sessions/nobody/send": "unknown_session",
+    "/sessions/nobody/start": "unknown_session",
+    "/sessions/nobody/resume": "unknown_session",
+    "/sessions/nobody/fork": "unknown_session",
+    "/approvals/nobody/decide": "unknown_field",
+}
+
+
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_a_prompt_may_be_larger(server: Served, chunked: bool) -> None:
-    path = "/api/v1/sessions/nobody/send"
-    for size, code in ((5000, "unknown_session"), (5001, "too_large")):
-        prompt = b'{"prompt": "' + b"x" * (size - 14) + b'"}'
-        assert len(prompt) == size
-        assert (await posted(server, path, prompt, chunked=chunked)).json()["code"] == code
+    for path, small in PROMPTED.items():
+        for size, code in ((5000, small), (5001, "too_large")):
+            prompt = b'{"prompt": "' + b"x" * (size - 14) + b'"}'
+            assert len(prompt) == size
+            answer = await posted(server, f"/api/v1{path}", prompt, chunked=chunked)
+            assert answer.json()["code"] == code, path
 
 
 @pytest.mark.parametrize("chunked", [False, True])

@@ -112,6 +112,20 @@ async def test_numbers_are_given_as_prometheus_reads_them(
     assert after["bridle_http_seconds_count", "/metrics GET"] == 1
 
 
+async def test_of_approvals_that_wait_the_age_of_the_oldest_is_given(
+    house: House, home: Home, client: httpx.AsyncClient
+) -> None:
+    created = []
+    for name in ("a", "b"):
+        made = await home.start(house.supervisor, *ASKS, name=name)
+        created.append((await asked(house.supervisor, made.id)).created)
+    house.now = lambda: LATER
+    assert created[0] < created[1]
+    found = await numbers(client)
+    assert found["bridle_approvals_pending", ""] == 2
+    assert found["bridle_approvals_oldest_pending_seconds", ""] == LATER - created[0]
+
+
 async def numbers(client: httpx.AsyncClient) -> dict[tuple[str, str], float]:
     """By name and by what tells them apart."""
     answer = await client.get("http://localhost/metrics")
