@@ -30,7 +30,7 @@ from bridle.session.connect import ConnectOptions
 from bridle.session.session import Session
 from bridle.testing import FakeCli, MemoryTransport, Replay
 
-from .wire import init, result
+from .wire import init, result, say
 
 MakeFake = Callable[..., FakeCli]
 LIMIT = 20
@@ -69,6 +69,17 @@ async def test_a_tool_is_asked_for_and_allowed(fake_cli: MakeFake, commit: Commi
         turn = await session.send("go")
         users = [m async for m in turn if isinstance(m, bridle.User)]
     assert '{"command": "pwd"}' in str(users[0].message.content)
+
+
+async def test_the_limit_of_unread_messages_holds_for_turns_and_for_taps() -> None:
+    cli = MemoryTransport()
+    async with bridle.connect(transport=cli, unread_limit=1_000) as session:
+        tap, turn = session.messages(), await session.send("go")
+        cli.say(init(), *[say("x" * 100)] * 20, result("done"))
+        for mailbox in (tap._mailbox, turn._exchange):
+            assert mailbox._bytes < 2_000
+            assert len(mailbox) == 22
+        assert len([message async for message in turn]) == 22
 
 
 async def test_what_is_sent_before_the_handshake_is_queued(commit: Commit) -> None:
