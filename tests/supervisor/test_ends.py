@@ -96,6 +96,8 @@ async def test_a_folder_that_is_gone_fails_with_words_and_can_be_there_again(hom
         await supervisor.resume(record.id)
         record = await until(supervisor, record.id, "idle")
         assert record.launches == 2
+        assert record.launch
+        assert [one.name for one in (home.folder / "spool").iterdir()] == [record.launch.id]
 
 
 async def test_a_cli_that_does_not_answer_the_handshake_is_ended(home: Home) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -238,8 +239,16 @@ async def test_a_launch_that_can_not_be_is_refused_before_anything_is_stored(hom
     async with home.open() as supervisor:
         with pytest.raises(InvalidLaunch, match="no folder"):
             await supervisor.create(cwd=Path("/nowhere/at/all"), by=ME)
-        with pytest.raises(InvalidLaunch, match="supervisor sets it"):
-            await supervisor.create(cwd=home.work, by=ME, resume="x")
+        ours: list[dict[str, Any]] = [
+            {"resume": "x"},
+            {"fork_session": True},
+            {"session_id": "x"},
+            {"continue_last": True},
+            {"session_persistence": False},
+        ]
+        for option in ours:
+            with pytest.raises(InvalidLaunch, match=f"{next(iter(option))} .*supervisor sets it"):
+                await supervisor.create(cwd=home.work, by=ME, **option)
         with pytest.raises(InvalidLaunch, match="no option 'colour'"):
             await supervisor.create(cwd=home.work, by=ME, colour="red")
         assert supervisor.list() == []
