@@ -70,7 +70,8 @@ class ScriptJudge:
         if table["command"] == "allow" or self._rules.whole("allow", SHELL):
             return None
         name = next(script.unknown_files(OPENERS), "")
-        return Asked(f"`{name}` is given a file of which nothing is known: it may be Bridle's") if name else None
+        words = f"`{name}` is given a file of which nothing is known: it may be Bridle's"
+        return Asked(words) if name else None
 
     def _surely(self, behavior: Behavior, script: Script) -> Rule | None:
         if not self._rules.has(behavior):
