@@ -54,6 +54,11 @@ def judged(tool: str, **given: Any) -> str:
         "a.txt,secrets/key",
         '["secrets/key"]',
         "a.txt secrets/key",
+        "HEAD:secrets/key",
+        "--file=secrets/key",
+        "$PWD/secrets/key",
+        "${PWD}/secrets/key",
+        "secrets%2Fkey",
     ],
 )
 def test_a_file_that_must_not_be_read_is_not_named_to_another_tool(path: str) -> None:
@@ -65,7 +70,7 @@ def test_a_file_that_must_not_be_read_is_not_named_to_another_tool(path: str) ->
 
 
 def test_a_folder_with_such_a_file_in_it_is_asked_about() -> None:
-    for path in (".", FOLDER, f"file://{FOLDER}", "sec*/key", "**/key"):
+    for path in (".", FOLDER, f"file://{FOLDER}", "sec*/key", "**/key", "{secrets,x}/key"):
         assert judged("mcp__fs__list", path=path) == "ask", path
     for path in ("~", "..", "/home", "file:///home/me"):  # Bridle's home is there as well
         assert judged("mcp__fs__list", path=path) == "guard", path
@@ -85,10 +90,25 @@ def test_a_folder_with_such_a_file_in_it_is_asked_about() -> None:
         f"{FOLDER}/.claude/settings.json\n",
         f"file://{FOLDER}/.mcp.json?x",
         ".git/hooks/pre-commit",
+        "../{.bridle,x}/token",
+        "../@(.bridle|x)/token",
+        "../%2ebridle/token",
+        "~/.b" + "*" * 60 + "x/../.bridle/token",
     ],
 )
 def test_what_is_guarded_is_named_to_no_tool_unseen(path: str) -> None:
     assert judged("mcp__fs__write", path=path) == "guard"
+
+
+def test_a_folder_and_a_path_below_it_are_taken_together() -> None:
+    ground = replace(GROUND, is_folder=lambda path: path in (f"{FOLDER}/src", FOLDER))
+    judge = Policy("autonomous", deny=["Read(./secrets/**)"]).on(ground)
+    call = Call("mcp__fs__read", {"root": f"{FOLDER}/src", "path": "../secrets/key"})
+    assert told(judge.judge(call)) == "deny"
+
+
+def test_more_globs_than_can_be_looked_at_are_not_passed_over() -> None:
+    assert judged("mcp__fs__read", paths=[f"{number}/[a]" for number in range(300)]) == "guard"
 
 
 def test_more_texts_than_can_be_looked_at_are_not_passed_over() -> None:

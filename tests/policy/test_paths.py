@@ -310,3 +310,12 @@ def test_a_pattern_with_many_double_stars_is_matched_in_no_time() -> None:
     bound = PathPattern("**/a/**/a/**/a/**/b").bind(GROUND, covers_below=True)
     # Tried one after the other, they would not come to an end.
     assert not bound.matches(f"{FOLDER}/{'a/' * 2_000}c")
+
+
+def test_a_glob_of_many_stars_is_matched_at_once() -> None:
+    """With each star tried at each place it would take for ever."""
+    bound = PathPattern("/" + "a" * 200).bind(Ground(folder="/w"), covers_below=True)
+    for glob in ("a*" * 60 + "x", "*" * 80 + "x", "*a?" * 40 + "x"):
+        assert not bound.may_match(f"/w/{glob}")
+    for glob in ("a*" * 60, "*" * 80, "a*a?a*"):
+        assert bound.may_match(f"/w/{glob}")

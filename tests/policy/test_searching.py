@@ -32,7 +32,7 @@ from .grounds import bash, real_ground, told
         ("rg --type py foo", ["."]),
         ("git grep foo", ["."]),
         ("git grep -n foo -- src", ["src"]),
-        ("git grep -e foo src", ["src"]),
+        ("git grep -e foo src", ["src", "."]),
         ("diff -r a b", ["a", "b"]),
         ("find src -name x -exec cat {} +", ["src"]),
         ("find -name x -exec cat {} +", ["."]),

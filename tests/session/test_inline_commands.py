@@ -150,7 +150,9 @@ def test_arguments_that_mention_a_file_are_asked_about(work: Path) -> None:
     put(work.parent, "claude/skills/x/SKILL.md", "Look.")
     policy = Policy("edits", allow=["Skill"], deny=["Read(secret)"])
     call = Call("Skill", {"skill": "x", "args": "look at @secret"})
-    assert judged(work, policy, call) == "ask"
+    assert judged(work, policy, call) == "deny"
+    other = Call("Skill", {"skill": "x", "args": "look at @README"})
+    assert judged(work, policy, other) == "ask"
     assert judged(work, policy, Call("Skill", {"skill": "x", "args": "look"})) == "allow"
     assert judged(work, policy, Call("Skill", {"skill": "x", "args": 5})) == "ask"
 

@@ -217,3 +217,23 @@ def test_the_program_of_the_cli_is_guarded(tmp_path: Path, is_linked: bool) -> N
             assert told(force.judge(call)) == "guard"
         other = Call("Write", {"file_path": str(tmp_path / "work/a")})
         assert told(force.judge(other)) == "allow"
+
+
+def test_links_that_a_glob_names_are_followed(tmp_path: Path) -> None:
+    work, home = tmp_path / "work", tmp_path / ".bridle"
+    work.mkdir()
+    home.mkdir()
+    (home / "token").write_text("x")
+    (work / "link").symlink_to(home)
+    (work / "one").symlink_to(home / "token")
+    ground = ground_of(work, home=str(tmp_path), bridle_home=str(home))
+    judge = bridle.Policy("edits").on(ground)
+    for command in (
+        "cat l*/token",
+        "cat on[e]",
+        "cat */token",
+        "for d in */; do cat $d/token; done",
+    ):
+        assert told(judge.judge(bash(command))) == "guard", command
+    assert told(judge.judge(bash("cat *.md"))) == "allow"
+    assert told(judge.judge(bash("cat " + "[[:" * 4_000))) in ("allow", "ask")

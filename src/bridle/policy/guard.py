@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from .nested import SETTINGS, nested
-from .partial_paths import may_be, may_be_inside, may_contain, may_hold, starts_unknown
+from .partial_paths import is_unknown, may_be, may_be_inside, may_contain, may_hold
 from .paths import Place, clean, is_inside
 from .shell.programs import Program
 from .verdicts import Ground
@@ -55,14 +55,15 @@ _OWN_NOTES = re.compile(r"/(?:plans/[^/]+\.md|projects/[^/]+/memory/.*\.md|todos
 #: What takes all that is in a folder; and what moves it, or takes it away.
 _TAKERS = frozenset(
     (
-        *("grep", "egrep", "fgrep", "rg", "ag", "ack", "tar", "cp", "mv", "rsync", "zip", "7z"),
-        *("scp", "sftp", "rm", "chmod", "chown", "ln"),
+        *("grep", "egrep", "fgrep", "rgrep", "rg", "ag", "ack", "tar", "cp", "mv", "rsync"),
+        *("zip", "7z", "scp", "sftp", "rm", "chmod", "chown", "ln"),
     )
 )
 _MOVERS = frozenset(("mv", "rm", "rmdir", "ln", "rsync", "rename"))
 
 BRIDLE = "it reaches Bridle itself"
 UNKNOWN_FOLDER = "it reads all files of a folder that is not known, which may be Bridle's"
+TOO_MANY = "it names more files than can be looked at"
 UNBOXED = "it asks to run outside of the CLI's sandbox"
 
 
@@ -122,7 +123,7 @@ class Guard:
     def whole_pattern(self, form: str) -> str:
         """The same for all that is in a folder which is known only in part."""
         form = self._folded(form)
-        if starts_unknown(form) and self._bridle:
+        if is_unknown(form) and self._bridle:
             return UNKNOWN_FOLDER
         return BRIDLE if any(may_hold(form, home) for home in self._bridle) else ""
 
@@ -169,7 +170,7 @@ class Guard:
                 return SETTINGS
         for form in partial:
             found = self.pattern(form, writes=not reads)
-            if not found and takes_all and not starts_unknown(form):
+            if not found and takes_all and not is_unknown(form):
                 found = self.whole_pattern(form)
             if (
                 not found

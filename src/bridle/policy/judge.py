@@ -17,21 +17,25 @@ from .bound import BoundRules
 from .guard import Guard
 from .named_paths import paths_in, unquoted, usual_path
 from .partial_paths import globs_of
-from .paths import Folders, Place, absolute, clean, is_glob, is_inside, place
+from .paths import Folders, Place, absolute, clean, is_inside, place
 from .policy import Policy
 from .presets import PRESETS, Preset, Table
 from .rules import DomainPattern, NamePattern, Rule, host_of
 from .scripts import ScriptJudge
+from .shell.script import ANY
 from .tools import COMMAND, EDITS, EXPANDED, FETCH, NAMED, READS, SHELL, SUBAGENTS, Kind, kind_of
 from .verdicts import Allowed, Asked, Behavior, Call, Denied, Ground, Verdict
 from .wording import OWN_PATH, allowed_by, asked_by, by_preset, denied, doubted, explained
 
 MAX_TEXTS = 2_000
 MAX_SHOWN = 200
+#: So many folders, and so many globs, are looked for in one input.
+MAX_FOLDERS, MAX_GLOBS = 4, 200
 
 ODD_PATH = "Claude Code may take its path for another one: of blanks and rare characters in it, \
 versions drop or change some"
 TOO_MANY = "there is more in its input than can be looked at"
+_GLOB = re.compile(r"[*?\[{]|\(")
 UNKNOWN_INLINE = "it may run commands by itself, and not all of them are known"
 _LIKE_A_PATH = re.compile(r"/|~|\.{1,2}(?:/|\Z)")
 
@@ -212,11 +216,10 @@ class Judge:
         found = guard.text("\n".join(texts))
         paths = (guard.path(place, writes=True) for place, _ in named)
         wholes = (guard.whole(place) for place, is_like_a_path in named if is_like_a_path)
-        globs = (
-            guard.pattern(place.written, writes=True)
-            for place, _ in named
-            if is_glob(place.written)
-        )
+        patterns = [glob for place, _ in named for glob in _globs(place)]
+        if len(patterns) > MAX_GLOBS:
+            return TOO_MANY
+        globs = (guard.pattern(glob, writes=True) for glob in patterns)
         return found or next(filter(None, (*paths, *wholes, *globs)), "")
 
     def _named(self, call: Call) -> list[tuple[Place, bool]]:
@@ -224,10 +227,16 @@ class Judge:
         whether it is written like one, or is a folder."""
         if call.tool == FETCH or self._kind(call.tool) not in ("web", "mcp", "other"):
             return []
-        cwd, found = call.cwd or self.ground.folder, []
-        for text in paths_in(_texts(call.input)):
-            where = place(text, cwd, self.ground)
-            found.append((where, _LIKE_A_PATH.match(text) is not None or self._is_folder(where)))
+        found: list[tuple[Place, bool]] = []
+        texts, folders = paths_in(_texts(call.input)), [call.cwd or self.ground.folder]
+        for text in texts:
+            where = place(text, folders[0], self.ground)
+            is_folder = self._is_folder(where)
+            found.append((where, _LIKE_A_PATH.match(text) is not None or is_folder))
+            if is_folder and len(folders) <= MAX_FOLDERS:
+                folders.append(where.written)
+        # One of them may be the folder of another.
+        found += [(place(text, at, self.ground), False) for at in folders[1:] for text in texts]
         return found
 
     def _is_folder(self, where: Place) -> bool:
@@ -246,8 +255,8 @@ class Judge:
         for rule in (*self._rules.hidden("deny"), *self._rules.hidden("ask")) if named else ():
             bound = self._rules.path(rule)
             for where, is_like_a_path in named:
-                glob = where.written
-                if bound.matches_either(where) or (is_glob(glob) and bound.may_match(glob)):
+                globs = (glob.replace(ANY, "**") for glob in _globs(where))
+                if bound.matches_either(where) or any(map(bound.may_match, globs)):
                     return rule
                 if is_like_a_path and bound.reaches(where):
                     return rule
@@ -279,6 +288,11 @@ class Judge:
             return None
         rules = (*self._rules.about("deny", FETCH), *self._rules.about("ask", FETCH))
         return next((rule for rule in rules if rule.pattern is not None), None)
+
+
+def _globs(where: Place) -> list[str]:
+    """What a path stands for, if a tool takes it for a glob."""
+    return globs_of(where.written) if _GLOB.search(where.written) else []
 
 
 def _short(text: str) -> str:

@@ -17,11 +17,14 @@ MAX_PARTS = 50
 _FILE_URL = re.compile(r"\s*(?:view-source:)?[\w-]*file:(?://[^/\\]*(?=[/\\]))?", re.IGNORECASE)
 _ENCODED = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _BEHIND = re.compile(r"[?#].*", re.DOTALL)
-_BETWEEN = re.compile(r"""[,;|"'\[\]\s]+""")
+_BETWEEN = re.compile(r"""[,;|"'\[\]\s=:@<]+""")
 #: What JavaScript's trim() drops, as versions of the CLI do at the ends of a path.
 _BLANKS = " \t\n\v\f\r\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _ENDS = re.compile(rf"\A[{_BLANKS}]+|[{_BLANKS}]+\Z")
 _RARE = re.compile(r"[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+#: At the beginning of a path some tools put these in.
+_VARIABLE = re.compile(r"\A\$\{?(HOME|PWD)\}?(?=/|\Z)")
+_MEANS = {"HOME": "~", "PWD": "."}
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -51,7 +54,8 @@ def _decoded(encoded: str) -> str:
 def _forms(text: str) -> Iterator[str]:
     forms = [text, _of_url(text)]
     forms += [form.replace("\\", "/") for form in forms if "\\" in form]
-    forms += [form.replace("$HOME", "~", 1) for form in forms if form.startswith("$HOME")]
+    forms += [unquoted(form) for form in forms if "%" in form]
+    forms += [_VARIABLE.sub(lambda found: _MEANS[found[1]], form) for form in forms if "$" in form]
     for form in dict.fromkeys(forms):
         yield form
         if not form.isascii() or _CONTROLS.search(form) or form != form.strip():

@@ -33,6 +33,8 @@ class Bindings:
         self._values: dict[str, list[str]] = {}
         #: What is known by now.
         self.forms: dict[str, list[str]] = {}
+        #: Whether there is more than can be looked at.
+        self.is_too_much = False
 
     def values(self, name: str) -> list[str]:
         found = self._values.get(name)
@@ -46,11 +48,12 @@ class Bindings:
     def _found(self, name: str) -> list[str]:
         values = list(self._known.get(name, ()))
         for word in self._variables.get(name, ()):
-            forms = forms_of(word, self)
-            # Without quotes one may become several words.
-            values += forms + [part for one in forms if " " in one for part in one.split()]
+            values += forms_of(word, self)
             if len(values) > MAX_FORMS:
+                self.is_too_much = True
                 return [ANY]
+        if "IFS" in self._variables:
+            values.append(ANY)
         return values or [ANY]
 
 
@@ -59,7 +62,11 @@ def forms_of(word: Word, bindings: Bindings) -> list[str]:
     form = _form(word)
     if form not in bindings.forms:
         found = list(dict.fromkeys(_forms(form, bindings, 0)))
-        bindings.forms[form] = [ANY] if len(found) > MAX_FORMS else found
+        # What is not in quotes may become several words.
+        split = [one for one in found if word.value is None and any(map(str.isspace, one))]
+        parts = [part for one in split for part in one.split() if part not in found]
+        bindings.is_too_much |= len(found) > MAX_FORMS
+        bindings.forms[form] = [ANY] if len(found) > MAX_FORMS else [*found, *parts]
     return bindings.forms[form]
 
 
@@ -80,6 +87,7 @@ def _forms(form: str, bindings: Bindings, depth: int) -> list[str]:
     if mark is None:
         return [form]
     if depth > MAX_DEPTH:
+        bindings.is_too_much = True
         return [ANY]
     before, after = form[: mark.start()], form[mark.end() :]
     if mark[1] is not None:
@@ -129,15 +137,23 @@ def whole(form: str) -> str:
     before, behind = form[: form.rfind("/", 0, found.start()) + 1], form[found.start() :]
     if before.startswith(("/proc/", "/dev/")):
         return f"{before}{ANY}"
-    if "/.." in behind:
+    if "/.." in behind or any(map(_may_lead_up, form.split("/")[:-1])):
         return ANY
     return clean(form)
 
 
-def as_glob(form: str) -> str:
-    """The same as a glob; behind what is not known there may be any number of folders."""
-    known, unknown, _ = form.partition(ANY)
-    return f"{known.rpartition('/')[0]}/**" if unknown else form
+def _may_lead_up(part: str) -> bool:
+    """Whether some shell takes this glob for `..`, too, or for any number of folders."""
+    return part == "**" or (part[:1] == "." and part != "." and _is_glob_of(part, ".."))
+
+
+def _is_glob_of(part: str, name: str) -> bool:
+    return bool(_GLOB.search(part)) and part_may_meet(part, name, 0)
+
+
+def is_unknown(form: str) -> bool:
+    """Whether it may be any file: what is not known may lead up, wherever it stands."""
+    return ANY in form
 
 
 def starts_unknown(form: str) -> bool:

@@ -25,6 +25,8 @@ _OWN = re.compile(
 #: The three that a program has from the start.
 _STANDARD = re.compile(r"/dev/std(?:in|out|err)|/(?:proc/self|dev)/fd/[012]")
 _GLOB = re.compile(r"[*?\[]")
+#: No file has a longer name; a longer glob is not read.
+MAX_NAME = 1_000
 
 
 class Place(Struct, frozen=True):
@@ -243,20 +245,29 @@ def _is_like(pattern: str, part: str, flags: int) -> bool:
 
 @lru_cache(1024)
 def _part(part: str) -> str:
-    """One component: `*` and `?` do not cross a slash."""
-    found, at = "", 0
+    """One component: `*` and `?` do not cross a slash. What stands behind a `*` is looked for once,
+    from the left: that suffices, and takes no longer than the text is long."""
+    first, *rest = _between_stars(part)
+    if not rest:
+        return first
+    inner = "".join(f"(?>[^/]*?{one})" for one in rest[:-1] if one)
+    return f"{first}{inner}[^/]*{rest[-1]}"
+
+
+def _between_stars(part: str) -> list[str]:
+    found, at = [""], 0
     while at < len(part):
         char = part[at]
         at += 1
         if char == "*":
-            found += "[^/]*"
+            found.append("")
         elif char == "?":
-            found += "[^/]"
+            found[-1] += "[^/]"
         elif char == "[" and (end := _end_of_bracket(part, at)):
-            found += _bracket(part[at:end])
+            found[-1] += _bracket(part[at:end])
             at = end + 1
         else:
-            found += re.escape(char)
+            found[-1] += re.escape(char)
     return found
 
 
@@ -332,6 +343,8 @@ def may_meet(glob: list[str], rule: list[str], flags: int) -> bool:
 
 def part_may_meet(glob: str, part: str, flags: int) -> bool:
     if _GLOB.search(glob) and _GLOB.search(part):
+        return True
+    if max(len(glob), len(part)) > MAX_NAME:
         return True
     pattern, text = (glob, part) if _GLOB.search(glob) else (part, glob)
     try:

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from .partial_paths import Bindings, as_glob, forms_of, is_known, starts_unknown, whole
-from .paths import Folders, Place, absolute, is_glob, place
+from .partial_paths import Bindings, forms_of, is_known, is_unknown, starts_unknown, whole
+from .paths import Folders, Place, absolute, clean, is_glob, place
 from .reading import PROGRAMS, is_reading
-from .searching import operands_of, searched_words
+from .searching import searched_words
 from .shell.programs import Commands, Program, read_commands
 from .shell.script import ANY, Redirect, Word
 from .shell.tables import words
@@ -27,7 +27,7 @@ MAX_PLACES = 16
 #: git may mean each of its words in several folders.
 GIT_FACTOR = 8
 #: So many letters may stand before a value in one word, and so many values in another.
-MAX_BUNCH, MAX_PARTS = 12, 8
+MAX_BUNCH, MAX_PARTS = 40, 8
 _NAMES_ALONE = words(
     """basename cd date df dirname du echo false id ls printf pwd readlink realpath seq stat tr true
     uname wc which whoami"""
@@ -41,6 +41,7 @@ OPENERS = (PROGRAMS.keys() - _NAMES_ALONE) | words(
 )
 #: Their options `-n` and `-c` have a number behind them.
 COUNTED = frozenset(("head", "tail"))
+COUNTS = ("-n", "-c", "--lines", "--bytes")
 MAX_PATH = 4096
 MAX_NAMES = 3_000
 
@@ -60,7 +61,7 @@ class Script:
         )
         self._ground = ground
         #: Then it is asked about in any case, and nothing more is looked up.
-        self._is_too_much = False
+        self.is_too_much = False
         self._partial: dict[int, list[str]] = {}
         #: Whether something is given what another program prints.
         self._has_unnamed = any(
@@ -90,9 +91,9 @@ class Script:
             for program in every
             for word in program.words
         )
-        if len(self._cwds or ()) * names > MAX_NAMES:
+        if len(self._cwds or ()) * names > MAX_NAMES or self._bindings.is_too_much:
             self._cwds, self._bindings = (self._cwds or [])[:1], Bindings({})
-            self._is_too_much = True
+            self.is_too_much = True
             return "it names too many files"
         if len(every) > 1 and any(program.name == "ln" for program in every):
             return "it makes a link, and then does more"
@@ -149,7 +150,7 @@ class Script:
         is_home: bool = True,
         is_part: bool = False,
     ) -> list[Place]:
-        if not text or self._cwds is None or len(text) > MAX_PATH or self._is_too_much:
+        if not text or self._cwds is None or len(text) > MAX_PATH or self.is_too_much:
             return []
         cwds = self._cwds
         if program and program.name == "git":
@@ -174,7 +175,17 @@ class Script:
                 for text in names_in(form):
                     if text != form:
                         found += self._of_text(text, program, is_part=":" in form)
+        found += self._behind_links(program)
         return found
+
+    def _behind_links(self, program: Program) -> list[Place]:
+        """The files that its globs stand for by way of a link, as far as they are there."""
+        expand = self._ground.expand
+        if expand is None or not self.has_unknown:
+            return []
+        globs = [form for form in self.partial(program) if not is_unknown(form)]
+        places = [place(path, "/", self._ground) for glob in globs for path in expand(glob)]
+        return [where for where in places if where.real != where.written]
 
     def partial(self, program: Program) -> list[str]:
         """What it may name of which only a part is known: forms of paths from the root."""
@@ -191,7 +202,7 @@ class Script:
     def _partial_of(self, word: Word) -> list[str]:
         found: list[str] = []
         for form in self._forms(word) if word.value is None else ():
-            for text in names_in(form) if not (is_known(form) or self._is_too_much) else ():
+            for text in names_in(form) if not (is_known(form) or self.is_too_much) else ():
                 if starts_unknown(text):
                     found.append(text)
                     continue
@@ -287,15 +298,19 @@ class Script:
             # What a shell leaves alone is a pattern to git all the same.
             for word in program.words[1:] if program.name == "git" else ():
                 if word.value and is_glob(word.value):
-                    forms += self._partial_of(replace(word, value=None, form=word.value))
-        yield from (as_glob(form) for form in dict.fromkeys(forms) if not starts_unknown(form))
+                    yield from (
+                        clean(absolute(text, cwd, self._ground.home))
+                        for text in names_in(word.value)
+                        for cwd in self._cwds or ()
+                    )
+        yield from (form for form in dict.fromkeys(forms) if not is_unknown(form))
 
     def has_unknown_paths(self) -> bool:
         """Whether a program may be given any file at all."""
         programs = (program for program in self.every if not program.is_clear)
         given = (self._files_of(one) for one in programs if one.name not in ("echo", "printf"))
         targets = (self._partial_of(redirect.target) for redirect in self.redirects)
-        return any(starts_unknown(form) for forms in (*given, *targets) for form in forms)
+        return any(is_unknown(form) for forms in (*given, *targets) for form in forms)
 
     def searched(self) -> Iterator[Place]:
         """Folders in which all files are read."""
@@ -354,13 +369,26 @@ class Script:
     def unknown_files(self, names: Collection[str]) -> Iterator[str]:
         """Which of these programs are given a file of which nothing is known."""
         for program in self.every:
-            if program.name in names and any(map(starts_unknown, self._files_of(program))):
+            # These show names alone, but for a file with the names that is given to them.
+            reads_list = program.name in ("du", "wc") and any(
+                (word.value or word.form).startswith("--f") for word in program.words
+            )
+            if (program.name in names or reads_list) and any(
+                map(is_unknown, self._files_of(program))
+            ):
                 yield program.name
 
     def _files_of(self, program: Program) -> Iterator[str]:
         given: Sequence[Word] = searched_words(program)[0] or program.words[1:]
         if program.name in COUNTED:
-            given, _ = operands_of(program.words[1:], "nc")
+            before = (None, *(word.value for word in program.words[1:]))
+            given = [word for word, last in zip(program.words[1:], before, strict=False)
+                     if last not in COUNTS]  # fmt: skip
+        for word in (*given, *program.words[1:]):
+            text = word.value or ""
+            is_bunch = text[:1] == "-" and text[1:2] != "-" and len(text) > MAX_BUNCH
+            if is_bunch or len(_SEPARATOR.findall(text)) > 2 * MAX_PARTS:
+                yield ANY
         for word in given:
             if not (word.is_found or word.is_pipe):
                 yield from self._partial_of(word)
@@ -405,7 +433,8 @@ def names_in(text: str) -> list[str]:
     found = [text] if text[0] != "-" else []
     if text[0] == "-" and text[1:2] != "-":
         found += [text[at:] for at in range(2, min(len(text), MAX_BUNCH))]
-    for separator in list(_SEPARATOR.finditer(text))[:MAX_PARTS]:
+    separators = list(_SEPARATOR.finditer(text))
+    for separator in separators[:MAX_PARTS] + separators[MAX_PARTS:][-MAX_PARTS:]:
         rest = text[separator.end() :]
         found += [rest, _SEPARATOR.split(rest, maxsplit=1)[0]]
     found += [name[2:] for name in found if name.startswith("//")]

@@ -11,7 +11,7 @@ from functools import partial
 
 from .bound import BoundRules, CommandRule, unsplit
 from .commands import JOINED
-from .guard import UNBOXED, Guard
+from .guard import TOO_MANY, UNBOXED, Guard
 from .paths import Folders, Place
 from .presets import Preset, Table
 from .rules import Rule
@@ -65,7 +65,7 @@ class ScriptJudge:
     def _unknown(self, script: Script, table: Table) -> Asked | None:
         """A file of which nothing is known may be one of Bridle's. Who may run all commands could
         read those in other ways as well."""
-        if not self._guard or not self._guard.has_home or not script.has_unknown:
+        if not self._guard or not self._guard.has_home:
             return None
         if table["command"] == "allow" or self._rules.whole("allow", SHELL):
             return None
@@ -179,25 +179,23 @@ class ScriptJudge:
             return ""
         if call.input.get("dangerouslyDisableSandbox"):
             return UNBOXED
-        texts = [script.text, *script.texts()]
-        if found := next(filter(None, map(self._guard.text, texts)), ""):
-            return found
-        if found := self._guard.named(script.text):
-            return found
-        if found := next(filter(None, map(self._guard.whole, script.searched())), ""):
-            return found
-        if found := next(
-            filter(None, map(self._guard.whole_pattern, script.searched_partial())), ""
-        ):
-            return found
+        if script.is_too_much:
+            return TOO_MANY
+        return next(filter(None, self._reasons(self._guard, script)), "")
+
+    def _reasons(self, guard: Guard, script: Script) -> Iterator[str]:
+        """Why a person must be asked about a script; "" where one of many looks finds nothing."""
+        yield from map(guard.text, (script.text, *script.texts()))
+        yield guard.named(script.text)
+        yield from map(guard.whole, script.searched())
+        yield from map(guard.whole_pattern, script.searched_partial())
         if found := script.git_runs():
-            return f"git would run {found}; if you trust this repository: `bridle trust`"
+            yield f"git would run {found}; if you trust this repository: `bridle trust`"
         for program in script.every:
             partial = script.partial(program) if script.has_unknown else ()
             reads = script.reads(program)
-            if found := self._guard.program(program, script.named(program), partial, reads=reads):
-                return found
-        return next(filter(None, self._guarded_targets(self._guard, script)), "")
+            yield guard.program(program, script.named(program), partial, reads=reads)
+        yield from self._guarded_targets(guard, script)
 
     def _guarded_targets(self, guard: Guard, script: Script) -> Iterator[str]:
         for redirect in script.redirects:

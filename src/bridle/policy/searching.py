@@ -25,7 +25,7 @@ _LONGS = tuple(
         """after-context before-context context regexp file max-count label binary-files devices
         directories exclude exclude-dir exclude-from include glob iglob ignore type type-not
         type-add max-depth max-columns replace sort sortr encoding engine threads path-separator
-        color colors colour pre pre-glob ignore-file ignore-dir dfa-size-limit regex-size-limit
+        colors pre pre-glob ignore-file ignore-dir dfa-size-limit regex-size-limit
         max-filesize context-separator field-context-separator field-match-separator"""
     )
 )
@@ -41,7 +41,10 @@ def searched_words(program: Program) -> tuple[list[Word], bool]:
     if name == "git" and program.argv[1:2] in (("grep",), ("diff",)):
         if program.argv[1] == "diff":
             return _plain(given[1:]), False
-        return _paths(given[1:], _LETTERS_OF_GREP) or [HERE], True
+        # It may also be given revisions, and patterns for paths.
+        paths = _paths(given[1:], _LETTERS_OF_GREP)
+        is_clear = Word("--") in given and not any((one.value or ":")[0] == ":" for one in paths)
+        return paths if paths and is_clear else [*paths, HERE], True
     if name in ("diff", "sdiff", "cmp"):
         return _plain(given), _is_recursive(given)
     if name not in _GREPS and name not in _RECURSIVE:
@@ -55,8 +58,9 @@ def searched_words(program: Program) -> tuple[list[Word], bool]:
 def _operands_of_find(given: Sequence[Word]) -> list[Word]:
     before = []
     for word in given:
-        if word.value is not None and word.value[:1] in ("-", "(", "!"):
-            if word.value in ("-H", "-L", "-P"):
+        value = word.value
+        if value is not None and (value in ("(", ")", "!", ",") or value.startswith("-")):
+            if value in ("-H", "-L", "-P"):
                 continue
             break
         before.append(word)
@@ -69,35 +73,40 @@ def _plain(given: Sequence[Word]) -> list[Word]:
 
 def _paths(given: Sequence[Word], letters: str) -> list[Word]:
     """Without the pattern."""
-    operands, has_pattern = operands_of(given, letters)
+    operands, has_pattern, is_clear = _operands_of(given, letters)
+    if not is_clear:
+        return [*operands, HERE]
     if operands and not has_pattern and (operands[0].value is not None or operands[0].is_one):
         operands = operands[1:]
     return operands
 
 
-def operands_of(given: Sequence[Word], letters: str) -> tuple[list[Word], bool]:
-    """What is no option and no option's value; and whether a pattern is given by an option."""
+def _operands_of(given: Sequence[Word], letters: str) -> tuple[list[Word], bool, bool]:
+    """What is no option and no option's value; whether a pattern is given by an option; and whether
+    that is surely so: an abbreviated option may have a value, or none."""
     operands: list[Word] = []
-    has_pattern, at = False, 0
+    has_pattern, is_clear, at = False, True, 0
     while at < len(given):
         word, at = given[at], at + 1
         text = word.value
         if text == "--":
-            return [*operands, *given[at:]], has_pattern
+            return [*operands, *given[at:]], has_pattern, is_clear
         if text is None or not text.startswith("-") or text == "-":
             operands.append(word)
             continue
         if text.startswith("--"):
             name, equals, _ = text.partition("=")
-            has_pattern |= len(name) > 3 and any(one.startswith(name) for one in _HAS_PATTERN)
-            at += not equals and any(one.startswith(name) for one in _LONGS)
+            has_pattern |= name in _HAS_PATTERN
+            is_valued = not equals and name in _LONGS
+            is_clear &= name in _LONGS or not any(one.startswith(name) for one in _LONGS)
+            at += is_valued
             continue
         for position, letter in enumerate(text[1:], 1):
             if letter in letters:
                 has_pattern |= letter in "ef"
                 at += position == len(text) - 1
                 break
-    return operands, has_pattern
+    return operands, has_pattern, is_clear
 
 
 def _is_recursive(given: Sequence[Word]) -> bool:

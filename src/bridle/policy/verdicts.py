@@ -54,6 +54,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     ignores_case: bool = False
     #: Whether a path is a folder, where that is looked up.
     is_folder: Callable[[str], bool] | None = None
+    #: The files that a glob stands for, or some of them, where that is looked up.
+    expand: Callable[[str], Sequence[str]] | None = None
     #: The commands that a skill or slash command runs by itself, by its name and its arguments;
     #: None where they can't be known. And those of the skills that a subagent begins with.
     inline_commands: Callable[[str, str], Sequence[str] | None] | None = None

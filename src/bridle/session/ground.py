@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from glob import iglob
+from itertools import islice
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -14,6 +16,10 @@ from ..policy.verdicts import Ground
 from .inline_commands import InlineCommands
 from .repository import git_runs
 
+#: So many files of one glob are looked at.
+MAX_EXPANDED = 200
+#: A longer pattern is of no file that is there.
+MAX_PATTERN = 500
 #: Links to whoever asks.
 _WHO_ASKS = frozenset(("/proc/self", "/proc/thread-self"))
 
@@ -44,6 +50,7 @@ def ground_of(
         guarded=guarded,
         programs=programs,
         is_folder=os.path.isdir,
+        expand=_expanded,
         inline_commands=inline,
         agent_commands=inline.of_agent,
         ignores_case=sys.platform in ("darwin", "win32"),
@@ -53,6 +60,12 @@ def ground_of(
 def with_repositories(ground: Ground) -> Ground:
     """The same, where what git would run by a repository's own settings is looked up."""
     return replace(ground, git_runs=lambda folder: tuple(map(str, git_runs(folder))))
+
+
+def _expanded(pattern: str) -> list[str]:
+    if len(pattern) > MAX_PATTERN:
+        return []
+    return list(islice(iglob(pattern), MAX_EXPANDED))  # noqa: PTH207 - a whole path
 
 
 class _Resolver:

@@ -24,7 +24,9 @@ _BRACED = re.compile(
     r"\$\{(?:#?[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?])"
     rf"(?::?[-+?]{_SAFE}|##?{_SAFE}|%%?{_SAFE}|//?{_FLAT}/{_SAFE})?\}}"
 )
-_VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
+_VARIABLE = re.compile(
+    r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?:\}|(?=[^A-Za-z0-9_])))"
+)
 #: What zsh takes for a modifier of the expansion before it; one of them evaluates.
 _MODIFIER = re.compile(r":[A-Za-z&#]")
 #: Names are not read in arithmetic: their values would be evaluated, commands in them too.
@@ -131,6 +133,7 @@ class WordReader:
             raise Unclear(f"{char!r} outside of quotes")
 
     def _tilde(self, rest: str, parts: _Parts, *, is_first: bool) -> None:
+        is_first = is_first or parts.braces > 0  # each of several words may begin there
         if is_first and (not rest or rest in "/ \t\n;&|)"):
             parts.is_home = True
             parts.add("~")
@@ -210,8 +213,7 @@ class WordReader:
             return
         else:
             raise Unclear("a `$` before something unusual")
-        named = _VARIABLE.fullmatch(self.text[start : self.at])
-        form = f"{VARIABLE}{named[1] or named[2]}{END}" if named else ANY
+        form = _form_of(self.text[start : self.at])
         # `"$@"` is any number of words, with its quotes too.
         parts.unknown(is_one=is_quoted and not all_words, form=form)
         if following != "(" and self.peek() == "[":
@@ -270,6 +272,15 @@ class WordReader:
         while (at := self.text.find("$", self.at)) >= 0:
             self.at = at
             self._dollar(parts, is_quoted=True)
+
+
+def _form_of(expansion: str) -> str:
+    named = _VARIABLE.match(expansion)
+    if not named:
+        return ANY
+    form = f"{VARIABLE}{named[1] or named[2]}{END}"
+    # With an operator it may be something else.
+    return form if named.end() == len(expansion) else f"{BRACE}{form},{ANY}{END}"
 
 
 class _Parts:
