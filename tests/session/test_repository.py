@@ -51,7 +51,9 @@ class Repository:
         self.folder.mkdir()
         self.git("init", "-q", "-b", "main")
         (self.folder / "f").write_text("x\n")
-        self.git("add", "f")
+        (self.folder / "g").write_text("same\n")
+        self.git("add", "f", "g")
+        self._touched = 0
         self.git("commit", "-qm", "one")
         (self.folder / "f").write_text("y\n")
 
@@ -79,9 +81,12 @@ class Repository:
             file.write(text.replace("PROGRAM", str(self.program)))
 
     def touch(self) -> None:
-        """What git has noted of the file holds no more, so that it looks at it again."""
-        if (file := self.folder / "f").exists():
-            os.utime(file, (1, 1))
+        """What git has noted of its files holds no more: it looks again, and of the one that
+        has not changed it notes that."""
+        self._touched += 1
+        for name in ("f", "g"):
+            if (file := self.folder / name).exists():
+                os.utime(file, (self._touched, self._touched))
 
 
 @pytest.fixture
