@@ -13,7 +13,7 @@ from ..policy.force import InForce
 from ..policy.policy import Policy
 from ..policy.presets import NAMES
 from ..policy.rules import Rule, parse_rule
-from ..process.find import find_cli
+from ..process.find import VARIABLE, find_cli, which
 from ..process.spec import LaunchSpec
 from .folder import bytes_of
 from .ground import ground_of, with_repositories
@@ -78,8 +78,12 @@ def homes_of(spec: LaunchSpec) -> Homes:
 
 def programs_of(spec: LaunchSpec, inherited: Mapping[str, str]) -> tuple[str, ...]:
     """The files of the CLI that would be launched, as far as it is found."""
+    env = {**inherited, **spec.env}
+    if spec.command is None and not env.get(VARIABLE):
+        found = which("claude", env)
+        return (found,) if found else ()  # else it is fetched when it is launched
     try:
-        words = find_cli(spec, {**inherited, **spec.env}).command
+        words = find_cli(spec, env).command
     except BridleError:
         return ()  # the launch will say so
     return tuple(word for word in words if "/" in word and os.path.isfile(word))  # noqa: PTH113
