@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from glob import iglob
+from glob import has_magic, iglob
 from itertools import islice
 from pathlib import Path
 
@@ -20,6 +20,8 @@ from .repository import git_runs
 MAX_EXPANDED = 200
 #: A longer pattern is of no file that is there.
 MAX_PATTERN = 500
+#: So many of its components may be globs.
+MAX_LEVELS = 2
 #: Links to whoever asks.
 _WHO_ASKS = frozenset(("/proc/self", "/proc/thread-self"))
 
@@ -63,7 +65,9 @@ def with_repositories(ground: Ground) -> Ground:
 
 
 def _expanded(pattern: str) -> list[str]:
-    if len(pattern) > MAX_PATTERN:
+    # The loop waits for this: no whole tree is gone through.
+    is_deep = sum(has_magic(part) for part in pattern.split("/")) > MAX_LEVELS
+    if is_deep or len(pattern) > MAX_PATTERN:
         return []
     return list(islice(iglob(pattern), MAX_EXPANDED))  # noqa: PTH207 - a whole path
 
