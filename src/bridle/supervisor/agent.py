@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from ..approvals.desk import Desk
 from ..errors import JournalClosed
@@ -139,13 +140,17 @@ class Agent:
     # --- what passes
 
     def _commit(self, batch: Batch, then: Then) -> None:
-        self._intake.commit(batch, then)
+        self._intake.commit(batch, partial(self._stored, then))
         if is_damage(batch):
             self.resync.damaged(self.session)
         if self._pen.backlog > MOST_BACKLOG:
             self.process.pause_reading()
             self._pen.write([], self._read_on)
-        self.keeper.heard(len(batch), self._intake.stored)
+        self.keeper.heard(len(batch))
+
+    def _stored(self, then: Then, batch: Batch, error: BaseException | None) -> None:
+        self.keeper.give_back(self._intake.stored)
+        then(batch, error)
 
     def _read_on(self) -> None:
         if not self._has_left:

@@ -79,11 +79,14 @@ class Keeper:
         """So many had to be read again: a controller that is killed often saves one, too."""
         self._lines = lines
 
-    def heard(self, lines: int, stored: int) -> None:
-        """Some more lines are on their way to the log, which has those up to `stored`."""
+    def give_back(self, stored: int) -> None:
+        """The log has the output up to here: nobody will read it in the spool again."""
         if stored - self._punched >= PUNCH_BYTES:
             self._punched = stored
             self._spool.punch("stdout", stored)
+
+    def heard(self, lines: int) -> None:
+        """Some more lines are on their way to the log."""
         self._lines += lines
         if self._lines >= EVERY_LINES and not self._is_due:
             self._is_due = True
