@@ -89,6 +89,12 @@ SETTINGS: tuple[Setting, ...] = (
         "Whether the server may listen on an address that other machines reach.",
     ),
     Setting(
+        "allow_unseen",
+        "switch",
+        False,
+        "Whether the server lets in who comes by a process of this machine that can't be seen.",
+    ),
+    Setting(
         "allowed_hosts",
         "text",
         None,
@@ -156,6 +162,7 @@ class Settings:
     host: str
     port: int
     allow_remote: bool
+    allow_unseen: bool
     allowed_hosts: str | None
     size: int
     policy: str

@@ -7,6 +7,9 @@ TOKEN may be "-". A TRICK is a way to hide whose the connection is:
 
     in flight    while the server looks, nobody holds the connection: it is on its way in a message
     hidden       a thread of its own holds it
+    zombie       the same, beside a child that has ended
+    headless     the same, after its first thread has ended
+    silent       it does not show what it holds
     hand over    the process that has connected ends; its child goes on
     hit and run  it is closed before there is an answer
 """
@@ -16,19 +19,24 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import pathlib
 import socket
 import sys
 import threading
 
 CLONE_FILES = 0x400
+PR_SET_DUMPABLE = 4
 
 
 def main() -> None:
-    reports, server, token, method, path, body, *tricks = sys.argv[1:]
+    _, server, token, method, path, body, *tricks = sys.argv[1:]
     trick = tricks[0] if tricks else ""
-    answer = TRICKS[trick](server, _request(token, method, path, body.encode()))
+    tell(TRICKS[trick](server, _request(token, method, path, body.encode())))
+
+
+def tell(answer: list[object]) -> None:
     with socket.socket(socket.AF_UNIX) as report:
-        report.connect(reports)
+        report.connect(sys.argv[1])
         report.sendall(json.dumps(answer).encode())
 
 
@@ -97,6 +105,40 @@ def hidden(server: str, request: bytes) -> list[object]:
     return answers[0]
 
 
+def zombie(server: str, request: bytes) -> list[object]:
+    ended = os.pipe()
+    if os.fork() == 0:
+        os._exit(0)
+    os.close(ended[1])
+    os.read(ended[0], 1)
+    return hidden(server, request)
+
+
+def headless(server: str, request: bytes) -> list[object]:
+    libc = ctypes.CDLL(None, use_errno=True)
+    parent = os.getpid()
+
+    def apart() -> None:
+        while "Z (zombie)" not in _status(parent):
+            os.sched_yield()
+        assert libc.unshare(CLONE_FILES) == 0
+        tell(plainly(server, request))
+        os._exit(0)
+
+    threading.Thread(target=apart).start()
+    libc.pthread_exit(None)
+    return []
+
+
+def _status(pid: int) -> str:
+    return pathlib.Path(f"/proc/{pid}/status").read_text()
+
+
+def silent(server: str, request: bytes) -> list[object]:
+    assert ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0
+    return plainly(server, request)
+
+
 def hand_over(server: str, request: bytes) -> list[object]:
     connection = _connected(server)
     parent, bell = os.getpid(), os.pipe()
@@ -120,6 +162,9 @@ TRICKS = {
     "": plainly,
     "in flight": in_flight,
     "hidden": hidden,
+    "zombie": zombie,
+    "headless": headless,
+    "silent": silent,
     "hand over": hand_over,
     "hit and run": hit_and_run,
 }

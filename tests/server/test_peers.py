@@ -19,9 +19,10 @@ import psutil
 import pytest
 
 from bridle.server import owners
-from bridle.server.owners import Held, Nowhere, Outside, is_here, owner_of
+from bridle.server.owners import Held, Nowhere, Outside, Owner, is_here, owners_of
 from bridle.server.peers import (
     Clear,
+    Lookout,
     OfAgent,
     SocketPeer,
     TcpPeer,
@@ -59,8 +60,9 @@ def connected(family: int, host: str, to: str | None = None) -> Iterator[tuple[s
             yield caller, called
 
 
-def owner(called: socket.socket) -> object:
-    return owner_of(called.getpeername()[:2], called.getsockname()[:2])
+def owner(called: socket.socket) -> Owner:
+    [found] = owners_of([(called.getpeername()[:2], called.getsockname()[:2])])
+    return found
 
 
 @pytest.mark.parametrize(
@@ -76,14 +78,14 @@ def test_the_process_that_holds_a_connection_is_found(
     family: int, host: str, to: str | None
 ) -> None:
     with connected(family, host, to) as (caller, called):
-        assert owner(called) == Held(os.getpid())
+        assert owner(called) == Held((os.getpid(),))
         caller.close()
         assert owner(called) == Nowhere()
 
 
 def test_a_connection_that_there_is_not_is_nowhere() -> None:
-    assert owner_of(("127.0.0.1", 1), ("127.0.0.1", 2)) == Nowhere()
-    assert owner_of(("::1", 1), ("::1", 2)) == Nowhere()
+    none = [(("127.0.0.1", 1), ("127.0.0.1", 2)), (("::1", 1), ("::1", 2))]
+    assert owners_of(none) == [Nowhere(), Nowhere()]
 
 
 def in_flight(connection: socket.socket) -> tuple[socket.socket, socket.socket]:
@@ -109,10 +111,10 @@ def test_but_in_a_container_it_may_be_held_outside(
     (tmp_path / "view").symlink_to("pid:[1]")
     monkeypatch.setattr(owners, "VIEW", str(tmp_path / "view"))
     with connected(socket.AF_INET, "127.0.0.1") as (caller, called):
-        assert owner(called) == Held(os.getpid())
+        assert owner(called) == Held((os.getpid(),))
         ours, theirs = in_flight(caller)
         with ours, theirs:
-            assert owner(called) == Outside()
+            assert owner(called) == Outside(os.geteuid())
 
 
 def test_an_end_that_is_not_here_while_ours_lives_is_on_another_machine(
@@ -135,7 +137,7 @@ def test_whoever_took_a_connection_over_is_found() -> None:
         words = [sys.executable, "-I", "-S", "-c", SLEEP]
         with subprocess.Popen(words, stdin=subprocess.PIPE, pass_fds=[fd]) as child:
             caller.close()
-            assert owner(called) == Held(child.pid)
+            assert owner(called) == Held((child.pid,))
             child.communicate()
 
 
@@ -150,22 +152,23 @@ def test_one_of_elsewhere_is_not(host: str) -> None:
 
 
 async def test_who_calls_from_elsewhere_has_only_a_token_to_show() -> None:
-    assert await TcpPeer(("192.0.2.1", 5), ("192.0.2.2", 6)).standing() == Clear()
+    assert await TcpPeer((("192.0.2.1", 5), ("192.0.2.2", 6)), Lookout()).standing() == Clear()
 
 
 async def test_what_is_not_known_of_a_connection_is_told_so() -> None:
     assert isinstance(await UnknownPeer().standing(), Untold)
-    assert isinstance(await TcpPeer(("127.0.0.1", 1), ("127.0.0.1", 2)).standing(), Untold)
+    nothing = TcpPeer((("127.0.0.1", 1), ("127.0.0.1", 2)), Lookout())
+    assert isinstance(await nothing.standing(), Untold)
     with socket.socket(socket.AF_UNIX) as lonely:
-        assert isinstance(await peer_of(lonely).standing(), Untold)
+        assert isinstance(await peer_of(lonely, Lookout()).standing(), Untold)
     with socket.socket() as lonely:
-        assert isinstance(await peer_of(lonely).standing(), Untold)
+        assert isinstance(await peer_of(lonely, Lookout()).standing(), Untold)
 
 
 async def test_over_a_socket_it_is_the_process_that_connected() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        peer = peer_of(ours)
+        peer = peer_of(ours, Lookout())
         assert isinstance(peer, SocketPeer)
         assert peer.uid == os.geteuid()
         assert await peer.standing() == Clear()
@@ -266,7 +269,7 @@ async def test_the_look_waits_for_no_other_work() -> None:
     slow = loop.run_in_executor(None, is_over.wait)
     try:
         with connected(socket.AF_INET, "127.0.0.1") as (_, called):
-            peer = TcpPeer(called.getpeername()[:2], called.getsockname()[:2])
+            peer = peer_of(called, Lookout())
             assert await asyncio.wait_for(peer.standing(), 20) == Clear()
     finally:
         is_over.set()

@@ -64,7 +64,7 @@ def _flags(here: Context) -> list[str]:
     for name, value in here.flags.items():
         if name in ("host", "port", "size", "claude"):
             words += [f"--{name}", str(value)]
-        elif name in ("allow_remote", "stop_agents") and value:
+        elif name in ("allow_remote", "allow_unseen", "stop_agents") and value:
             words.append(f"--{name.replace('_', '-')}")
     return words
 

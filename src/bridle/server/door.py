@@ -22,10 +22,11 @@ from .guards import Names, check_forgery, header
 from .house import House
 from .login import cookie_name
 from .outsiders import counts
-from .peers import Clear, OfAgent, Peer, SocketPeer, Standing, UnknownPeer, Untold
+from .peers import Clear, OfAgent, Peer, SocketPeer, Standing, UnknownPeer, Unseen, Untold
 from .problems import MEDIA_TYPE, Problem
-from .protocol import PEER
+from .protocol import MEET, PEER
 from .token_file import login_name
+from .tokens import Token
 
 #: A page may do nothing that is not said here; ours that want more say so themselves.
 CONTENT_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
@@ -38,6 +39,9 @@ HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"x-frame-options": b"DENY",
 }
+
+#: Who may not come in keeps no place.
+_GO = {"connection": "close"}
 
 _log = logging.getLogger(__name__)
 
@@ -67,33 +71,37 @@ class Door:
         peer = peer_in(scope)
         host = self._names.check_host(scope, is_local=peer.is_local)
         self._names.check_origin(scope, host)
-        caller = self._caller(scope, peer)
-        if caller:
-            await check_peer(peer, self._house.supervisor, caller.name, caller.session)
+        shown = header(scope, b"authorization")
+        if shown is None and isinstance(peer, SocketPeer):
+            caller, token = Caller(role="person", name=login_name(peer.uid), via="terminal"), None
+        else:
+            token = self._login(scope) if shown is None else self._bearer(shown)
+            if token is None:
+                return None
+            caller = token.caller("web" if shown is None else "api")
+        standing = await check_peer(peer, self._house.supervisor, caller.name, caller.session)
+        if isinstance(standing, Unseen) and not (token and token.is_unseen):
+            raise _unseen(caller.name)
+        if meet := scope.get("state", {}).get(MEET):
+            meet(caller.role)
         return caller
 
-    def _caller(self, scope: Scope, peer: Peer) -> Caller | None:
-        """Who they are by what they show; not yet whether that is theirs to show."""
-        shown = header(scope, b"authorization")
-        if shown is not None:
-            return self._bearer(shown)
-        if isinstance(peer, SocketPeer):
-            return Caller(role="person", name=login_name(peer.uid), via="terminal")
+    def _login(self, scope: Scope) -> Token | None:
+        """A browser's, by its cookie; not yet whether that is theirs to show."""
         tokens, name = self._house.tokens, cookie_name(self._house.url)
         # Another server on this host may have set one of the same name: ours is the one we know.
         found = next(
             filter(None, (tokens.find(one, "login") for one in _cookies(scope, name))), None
         )
-        if found is None:
-            return None
-        check_forgery(scope)
-        return found.caller("web")
+        if found is not None:
+            check_forgery(scope)
+        return found
 
-    def _bearer(self, shown: str) -> Caller:
+    def _bearer(self, shown: str) -> Token:
         scheme, _, text = shown.partition(" ")
         found = self._house.tokens.find(text.strip(), "token")
         if scheme.lower() == "bearer" and found and counts(found, self._house.supervisor):
-            return found.caller("api")
+            return found
         raise Problem(
             401,
             "unauthorized",
@@ -110,20 +118,22 @@ def peer_in(scope: Any) -> Peer:
     return peer
 
 
-async def check_peer(peer: Peer, supervisor: Supervisor, name: str, own: str = "") -> None:
+async def check_peer(
+    peer: Peer, supervisor: Supervisor, name: str, own: str = ""
+) -> Clear | Unseen:
     """Nobody who is below an agent comes in as somebody else, whatever they have in hand. `own` is
     the session of an agent, which comes in as itself."""
     standing: Standing = await peer.standing()
     match standing:
-        case Clear():
-            return
+        case Clear() | Unseen():
+            return standing
         case OfAgent(launches):
             found = supervisor.list(
                 lambda one: one.launch is not None and one.launch.id in launches
             )
             others = [one.id for one in found if one.id != own]
             if own and not others:
-                return  # itself, or one that another home has started
+                return Clear()  # itself, or one that another home has started
             session = others[0] if others else ""
             who = f"session {session}" if session else f"launch {launches[0]}"
             _log.warning("a process of an agent (%s) came as %s, and was refused", who, name)
@@ -133,6 +143,7 @@ async def check_peer(peer: Peer, supervisor: Supervisor, name: str, own: str = "
                 f"You are a process of an agent ({who}): the rights of others are not for you.",
                 "Ask the person who runs the agent. Agents have tokens of their own.",
                 {"session": session},
+                _GO,
             )
         case Untold(why):
             _log.warning("a caller came as %s and was refused: %s", name, why)
@@ -141,7 +152,20 @@ async def check_peer(peer: Peer, supervisor: Supervisor, name: str, own: str = "
                 "unknown_peer",
                 f"It can't be told whether you are a process of an agent: {why}.",
                 "Connect again, and keep the connection open until the answer is there.",
+                headers=_GO,
             )
+
+
+def _unseen(name: str) -> Problem:
+    _log.warning("a caller that can't be seen came as %s, and was refused", name)
+    return Problem(
+        403,
+        "unseen_peer",
+        "No process that can be seen has this connection, so it may be an agent's.",
+        "If you come through `ssh -L`, or from outside of the server's container: log in with what"
+        " `bridle url` prints there. For programs, start the server with --allow-unseen.",
+        headers=_GO,
+    )
 
 
 def _cookies(scope: Scope, name: str) -> Iterator[str]:

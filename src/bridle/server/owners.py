@@ -1,7 +1,7 @@
-"""Which process of this machine holds the other end of a TCP connection: by /proc, else by psutil.
+"""Which processes of this machine hold the other ends of TCP connections: by /proc, else by psutil.
 
-Owns the look; what follows from the answer is for `peers`. It takes milliseconds, and belongs into
-a thread.
+Owns the look, which serves all who have connected meanwhile; what follows from the answer is for
+`peers`. It takes milliseconds, and belongs into a thread.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -34,23 +35,29 @@ _QUIET = frozenset((b"(sd-pam)", b"ssh-agent", b"gpg-agent", b"gnome-keyring-d",
 
 #: A host and a port.
 End: TypeAlias = tuple[str, int]
+#: The end of a client, and ours.
+Connection: TypeAlias = tuple[End, End]
 
 
 class Held(Struct, frozen=True):
-    """This process holds it; others may, too."""
-
-    pid: int
-
-
-class Hidden(Struct, frozen=True):
-    """None of those that can be looked into holds it; it may be one of these."""
+    """These processes hold it."""
 
     pids: tuple[int, ...]
 
 
+class Hidden(Struct, frozen=True):
+    """None of those that can be looked into holds it; it may be one of these. `uid` is whose it is,
+    where that is known."""
+
+    pids: tuple[int, ...]
+    uid: int | None = None
+
+
 class Outside(Struct, frozen=True):
-    """It is alive, and none of the processes that can be seen: on another machine, or outside of
-    the container that we are in."""
+    """It is alive, and none of the processes that can be seen: on another machine, where `uid` is
+    None, or outside of the container that we are in."""
+
+    uid: int | None = None
 
 
 class Nowhere(Struct, frozen=True):
@@ -83,60 +90,105 @@ def is_here(host: str) -> bool:
     return True
 
 
-def owner_of(client: End, server: End) -> Owner:
-    """Who holds the socket that goes from `client` to `server`."""
-    owners = []
-    for _ in range(LOOKS):
-        owner = _owner(client, server) if ON_LINUX else _owner_elsewhere(client, server)
-        if isinstance(owner, Held | Hidden):
-            return owner
-        owners.append(owner)
-        time.sleep(PAUSE_SECONDS)
-    return Nowhere() if Nowhere() in owners else Outside()
+def owners_of(connections: Sequence[Connection]) -> list[Owner]:
+    """Who holds the sockets that go from a client to a server."""
+    found: dict[Connection, list[Owner]] = {one: [] for one in connections}
+    for look in range(LOOKS):
+        # What was found is so; of what was not, it may have been missed.
+        missing = [one for one, owners in found.items() if not _is_found(owners)]
+        if not missing:
+            break
+        if look:
+            time.sleep(PAUSE_SECONDS)
+        owners = _owners(missing) if ON_LINUX else _owners_elsewhere(missing)
+        for one, owner in zip(missing, owners, strict=True):
+            found[one].append(owner)
+    return [_most_careful(found[one]) for one in connections]
+
+
+def _is_found(owners: list[Owner]) -> bool:
+    return bool(owners) and isinstance(owners[-1], Held | Hidden)
+
+
+def _most_careful(owners: list[Owner]) -> Owner:
+    if _is_found(owners) or Nowhere() not in owners:
+        return owners[-1]
+    return Nowhere()
 
 
 # --- Linux
 
 
-def _owner(client: End, server: End) -> Owner:
-    theirs = _row(client, server)
-    if theirs is None:
-        ours = _row(server, client)
-        # If theirs was here and is gone, ours has heard of it by now.
-        return Outside() if ours and ours.state == _ESTABLISHED else Nowhere()
-    if theirs.inode == "0":
-        return Nowhere()
-    hidden = []
-    # The newest first: most who come were started for it. But ourselves before all others: what we
-    # start holds for a moment what we hold, and is an agent's by then.
-    for pid in sorted(_pids(), key=lambda pid: (pid == os.getpid(), pid), reverse=True):
-        holds = _holds(pid, f"socket:[{theirs.inode}]")
-        if holds:
-            return Held(pid)
-        if holds is None:
+def _owners(connections: Sequence[Connection]) -> list[Owner]:
+    rows = _Rows()
+    theirs = [rows.find(client, server) for client, server in connections]
+    wanted = {f"socket:[{row.inode}]" for row in theirs if row and row.inode != "0"}
+    holders, hidden = _look(wanted)
+    owners: list[Owner] = []
+    for row, (client, server) in zip(theirs, connections, strict=True):
+        if row is None:
+            ours = rows.find(server, client)
+            # If theirs was here and is gone, ours has heard of it by now.
+            owners.append(Outside() if ours and ours.state == _ESTABLISHED else Nowhere())
+        elif row.inode == "0":
+            owners.append(Nowhere())
+        elif pids := holders.get(f"socket:[{row.inode}]"):
+            owners.append(Held(tuple(pids)))
+        elif likely := tuple(pid for pid in hidden if _may_be(pid, row.uid)):
+            owners.append(Hidden(likely, row.uid))
+        else:
+            all_seen = os.readlink(VIEW) == ALL  # noqa: PTH115
+            owners.append(Nowhere() if all_seen else Outside(row.uid))
+    return owners
+
+
+def _look(wanted: set[str]) -> tuple[dict[str, list[int]], list[int]]:
+    """Who holds which of these, and who does not show what they hold."""
+    holders: dict[str, list[int]] = {}
+    hidden: list[int] = []
+    pids = _pids() if wanted else []
+    for pid in pids:
+        held = _held(f"/proc/{pid}/fd", wanted)
+        if held is None:
             hidden.append(pid)
-    likely = tuple(pid for pid in hidden if _may_be(pid, theirs.uid))
-    if likely:
-        return Hidden(likely)
-    return Nowhere() if os.readlink(VIEW) == ALL else Outside()  # noqa: PTH115
+        for name in held or ():
+            holders.setdefault(name, []).append(pid)
+    missing = wanted - holders.keys()
+    # A thread may have files of its own, and its process none, or have ended before it.
+    for pid in pids if missing else ():
+        held = _held_by_threads(pid, missing)
+        for name in held or ():
+            holders.setdefault(name, []).append(pid)
+        if held is None and pid not in hidden:
+            hidden.append(pid)
+        elif held is not None and pid in hidden:
+            hidden.remove(pid)
+    return holders, hidden
 
 
-def _row(local: End, remote: End) -> _Row | None:
-    """The end at `local` of a connection, if it is on this machine."""
-    for table, wide in zip(TABLES, (False, True), strict=True):
-        ends = [_hexadecimal(host, port, wide) for host, port in (local, remote)]
-        if None in ends:
-            continue
-        try:
-            with open(table, "rb", buffering=0) as file:  # noqa: PTH123 - as in `census`
-                rows = file.readall()
-        except FileNotFoundError:
-            continue  # a machine without the new family
-        _, found, rest = rows.partition(f" {ends[0]} {ends[1]} ".encode())
-        if found:
-            fields = rest.partition(b"\n")[0].split()
-            return _Row(fields[0], int(fields[4]), fields[6].decode())
-    return None
+class _Rows:
+    """The connections of this machine, at one moment."""
+
+    def __init__(self) -> None:
+        self._tables: list[bytes] = []
+        for table in TABLES:
+            try:
+                with open(table, "rb", buffering=0) as file:  # noqa: PTH123 - as in `census`
+                    self._tables.append(file.readall())
+            except FileNotFoundError:
+                self._tables.append(b"")  # a machine without the new family
+
+    def find(self, local: End, remote: End) -> _Row | None:
+        """The end at `local` of a connection, if it is on this machine."""
+        for table, wide in zip(self._tables, (False, True), strict=True):
+            ends = [_hexadecimal(host, port, wide) for host, port in (local, remote)]
+            if None in ends:
+                continue
+            _, found, rest = table.partition(f" {ends[0]} {ends[1]} ".encode())
+            if found:
+                fields = rest.partition(b"\n")[0].split()
+                return _Row(fields[0], int(fields[4]), fields[6].decode())
+        return None
 
 
 def _hexadecimal(host: str, port: int, wide: bool) -> str | None:
@@ -162,24 +214,49 @@ def _pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
 
 
-def _holds(pid: int, wanted: str) -> bool | None:
-    """Whether it has this file open; None if that is not for us to see."""
-    folder = f"/proc/{pid}/fd"
+def _held(folder: str, wanted: set[str]) -> set[str] | None:
+    """Which of these are among the open files there; None if that is not for us to see."""
+    found: set[str] = set()
     try:
         names = os.listdir(folder)  # noqa: PTH208
     except PermissionError:
         return None
     except OSError:
-        return False  # it has ended
+        return found  # it has ended
     for name in names:
         try:
-            if os.readlink(f"{folder}/{name}") == wanted:  # noqa: PTH115
-                return True
+            target = os.readlink(f"{folder}/{name}")  # noqa: PTH115
         except PermissionError:
             return None
         except OSError:
             continue
-    return False
+        if target in wanted:
+            found.add(target)
+    return found
+
+
+def _held_by_threads(pid: int, wanted: set[str]) -> set[str] | None:
+    """The same for all of its threads, as far as they are alive."""
+    found: set[str] = set()
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+    except OSError:
+        return found  # it has ended
+    for thread in threads:
+        held = _held(f"/proc/{pid}/task/{thread}/fd", wanted)
+        if held is None and not _is_dead(pid, thread):
+            return None
+        found |= held or set()
+    return found
+
+
+def _is_dead(pid: int, thread: str) -> bool:
+    """Whether it only waits to be reaped. Who is dead holds nothing, and does not show that."""
+    try:
+        with open(f"/proc/{pid}/task/{thread}/stat", "rb", buffering=0) as file:  # noqa: PTH123
+            return file.readall().rpartition(b")")[2].split()[0] in b"ZX"
+    except OSError:
+        return True
 
 
 def _may_be(pid: int, uid: int) -> bool:
@@ -198,18 +275,21 @@ def _may_be(pid: int, uid: int) -> bool:
 # --- elsewhere
 
 
-def _owner_elsewhere(client: End, server: End) -> Owner:
+def _owners_elsewhere(connections: Sequence[Connection]) -> list[Owner]:
     import psutil  # here, because it takes longer than to start a session
 
+    holders: dict[object, list[int]] = {}
     hidden = []
     for process in psutil.process_iter():
         try:
-            connections = process.net_connections("tcp")
+            ends = process.net_connections("tcp")
         except psutil.AccessDenied:
             hidden.append(process.pid)
             continue
         except psutil.Error:
             continue
-        if any((one.laddr, one.raddr) == (client, server) for one in connections):
-            return Held(process.pid)
-    return Hidden(tuple(hidden)) if hidden else Nowhere()
+        for end in ends:
+            holders.setdefault((end.laddr, end.raddr), []).append(process.pid)
+    nobody: Owner = Hidden(tuple(hidden)) if hidden else Nowhere()
+    found = [holders.get(one) for one in connections]
+    return [Held(tuple(pids)) if pids else nobody for pids in found]

@@ -24,13 +24,16 @@ from msgspec import Struct
 
 from ..process.arguments import MARKER
 from ..process.census import Seen, see
-from .owners import End, Held, Hidden, Nowhere, Outside, Owner, is_here, owner_of
+from .owners import Connection, Held, Hidden, Nowhere, Outside, Owner, is_here, owners_of
 
 #: How long to wait before a process that was just becoming another is looked at again.
 PAUSES = (0.0, 0.001, 0.005, 0.02, 0.05)
+#: How often an agent's process must be seen with a connection. What we start for an agent holds for
+#: a moment what we hold, and is not the agent's before that is over.
+SIGHTS = 3
 
-#: Their own: the door never waits for files that are slow elsewhere.
-_LOOKING = ThreadPoolExecutor(2, "bridle-peers")
+#: Its own: the door never waits for files that are slow elsewhere.
+_LOOKING = ThreadPoolExecutor(1, "bridle-peers")
 
 _SO_PEERPIDFD = 77
 _SOL_LOCAL, _LOCAL_PEERCRED, _LOCAL_PEERPID = 0, 1, 2
@@ -53,7 +56,13 @@ class Untold(Struct, frozen=True):
     why: str
 
 
-Standing: TypeAlias = Clear | OfAgent | Untold
+class Unseen(Struct, frozen=True):
+    """It is of this machine, and no process that can be seen has it: it may come through `ssh -L`
+    or from outside of our container, or an agent hides it. What it shows must be what no agent can
+    have."""
+
+
+Standing: TypeAlias = Clear | OfAgent | Untold | Unseen
 
 
 class Peer(Protocol):
@@ -93,22 +102,92 @@ class TcpPeer:
 
     is_local = False
 
-    def __init__(self, client: End, server: End) -> None:
-        self._client = client
-        self._server = server
+    def __init__(self, connection: Connection, lookout: Lookout) -> None:
+        self._connection = connection
+        self._lookout = lookout
         self._is_clear = False
 
     async def standing(self) -> Standing:
         if self._is_clear:
             return Clear()
-        if not is_here(self._client[0]):
-            found: Standing = Clear()
-        else:
-            loop = asyncio.get_running_loop()
-            looked = loop.run_in_executor(_LOOKING, owner_of, self._client, self._server)
-            found = await _standing_of(await looked)
+        found: Standing = Clear()
+        if is_here(self._connection[0][0]):
+            for _ in range(SIGHTS):
+                found = await self._lookout.standing(self._connection)
+                if not isinstance(found, OfAgent):
+                    break
         self._is_clear = isinstance(found, Clear)
         return found
+
+
+class Lookout:
+    """Looks who has connected over TCP: one look for all who came while the last one was taken.
+
+    `allow_unseen`: whether one of this machine whose process can't be seen is let in.
+    """
+
+    def __init__(self, *, allow_unseen: bool = False) -> None:
+        self._allow_unseen = allow_unseen
+        self._waiting: list[tuple[Connection, asyncio.Future[Owner]]] = []
+        self._looking: asyncio.Task[None] | None = None
+
+    async def standing(self, connection: Connection) -> Standing:
+        """Of whoever holds it."""
+        owner: asyncio.Future[Owner] = asyncio.get_running_loop().create_future()
+        self._waiting.append((connection, owner))
+        if self._looking is None:
+            self._looking = asyncio.ensure_future(self._look())
+        return await self._standing_of(await owner)
+
+    async def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            taken, self._waiting = self._waiting, []
+            connections = [connection for connection, _ in taken]
+            try:
+                owners = await loop.run_in_executor(_LOOKING, owners_of, connections)
+            except Exception as error:  # noqa: BLE001 - for those who wait to be let in
+                for _, waiting in taken:
+                    if not waiting.done():
+                        waiting.set_exception(error)
+            else:
+                for (_, waiting), owner in zip(taken, owners, strict=True):
+                    if not waiting.done():
+                        waiting.set_result(owner)
+        self._looking = None
+
+    async def _standing_of(self, owner: Owner) -> Standing:
+        match owner:
+            case Held(pids):
+                return await _strictest(pids)
+            case Outside(None):
+                return Clear()
+            case Outside(uid):
+                return self._unseen(uid)
+            case Nowhere():
+                return Untold("no process of this machine has its connection")
+            case Hidden(pids, uid):
+                found = await _strictest(pids)
+                if isinstance(found, OfAgent):
+                    return Untold("an agent's process does not show its connections")
+                return self._unseen(uid) if isinstance(found, Clear) else found
+
+    def _unseen(self, uid: int | None) -> Standing:
+        """Agents run as we do; root's may become any other user."""
+        is_anothers = uid is not None and os.geteuid() not in (0, uid)
+        return Clear() if self._allow_unseen or is_anothers else Unseen()
+
+
+async def _strictest(pids: tuple[int, ...]) -> Standing:
+    """That of an agent if any of them is one's; else what can't be told."""
+    found: Standing = Clear()
+    for pid in pids:
+        standing = await standing_of(pid)
+        if isinstance(standing, OfAgent):
+            return standing
+        if isinstance(standing, Untold):
+            found = standing
+    return found
 
 
 class UnknownPeer:
@@ -120,7 +199,7 @@ class UnknownPeer:
         return Untold("the system does not tell who it is")
 
 
-def peer_of(connection: socket.socket) -> Peer:
+def peer_of(connection: socket.socket, lookout: Lookout) -> Peer:
     """Who has just connected. To be asked at once: a number is used again when its process ends."""
     if connection.family == socket.AF_UNIX:
         try:
@@ -131,7 +210,7 @@ def peer_of(connection: socket.socket) -> Peer:
         client, server = connection.getpeername()[:2], connection.getsockname()[:2]
     except OSError:  # it has gone already
         return UnknownPeer()
-    return TcpPeer(client, server)
+    return TcpPeer((client, server), lookout)
 
 
 def _local_peer(connection: socket.socket) -> SocketPeer:
@@ -159,21 +238,6 @@ def _is_the_same(connection: socket.socket) -> bool:
         return not ended.poll(0)
     finally:
         os.close(pidfd)
-
-
-async def _standing_of(owner: Owner) -> Standing:
-    match owner:
-        case Held(pid):
-            return await standing_of(pid)
-        case Outside():
-            return Clear()
-        case Nowhere():
-            return Untold("no process of this machine has its connection")
-        case Hidden(pids):
-            for pid in pids:
-                if isinstance(await standing_of(pid), OfAgent):
-                    return Untold("an agent's process does not show its connections")
-            return Clear()
 
 
 async def standing_of(pid: int) -> Standing:

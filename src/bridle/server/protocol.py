@@ -1,14 +1,16 @@
 """One connection: uvicorn's HTTP/1.1, with deadlines and with who is at the other end.
 
 Owns what uvicorn leaves open: a client that never ends its headers, goes on with a body that nobody
-wants any more, or does not read what it is answered, is not waited for; more connections than there
-may be are refused. The other end is asked for as soon as it connects, and is in the state of each
+wants any more, or does not read what it is answered, is not waited for; there are no more of them
+than there may be. The other end is asked for as soon as it connects, and is in the state of each
 request as `PEER`.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -16,12 +18,15 @@ import h11
 from msgspec import Struct
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from .peers import Peer, UnknownPeer, peer_of
+from .capacity import FULL, Capacity
+from .peers import Lookout, Peer, UnknownPeer, peer_of
 from .problems import MEDIA_TYPE, Problem
 from .streams.sending import ABORT
 
 #: The name under which the state of a request has the peer.
 PEER = "bridle_peer"
+#: And that under which it has whom to tell what its caller is.
+MEET = "bridle_meet"
 #: How long what is left of a body is read and thrown away, so that the answer is not lost.
 LINGER_SECONDS = 2.0
 
@@ -39,6 +44,9 @@ class DoorProtocol(H11Protocol):
     """Made by uvicorn for each connection, by way of `protocol_with`."""
 
     limits = ConnectionLimits()
+    lookout = Lookout()
+    #: By whether they come over the socket in the home.
+    places: Mapping[bool, Capacity]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -52,12 +60,16 @@ class DoorProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         connection = transport.get_extra_info("socket")
         if connection is not None:
-            self.peer = peer_of(connection)
-        self.app_state = {**self.app_state, PEER: self.peer, ABORT: transport.abort}
+            self.peer = peer_of(connection, self.lookout)
+        self.app_state = {
+            **self.app_state,
+            PEER: self.peer,
+            ABORT: transport.abort,
+            MEET: partial(self._places.meet, self),
+        }
         super().connection_made(transport)
-        others = (one for one in self.connections if isinstance(one, DoorProtocol))
-        if sum(one.peer.is_local == self.peer.is_local for one in others) > self.limits.most:
-            self._refuse(_FULL)
+        if not self._places.enter(self):
+            self._refuse(FULL)
             return
         self._set_deadline(self.limits.header_seconds)
 
@@ -72,7 +84,19 @@ class DoorProtocol(H11Protocol):
         if self._unread:
             self._unread.cancel()
         self._unset_keepalive_if_required()
+        self._places.leave(self)
         super().connection_lost(exc)
+
+    @property
+    def _places(self) -> Capacity:
+        return self.places[self.peer.is_local]
+
+    def turn_away(self) -> None:
+        """Somebody else needs the place."""
+        if self._is_in_request():
+            self.transport.abort()
+        else:
+            self._refuse(FULL)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -156,9 +180,11 @@ class DoorProtocol(H11Protocol):
         self._watch_unread()
 
 
-def protocol_with(limits: ConnectionLimits) -> type[DoorProtocol]:
-    """The protocol with these limits."""
-    return type("DoorProtocol", (DoorProtocol,), {"limits": limits})
+def protocol_with(limits: ConnectionLimits, lookout: Lookout) -> type[DoorProtocol]:
+    """The protocol with these limits, for one server."""
+    places = {is_local: Capacity(limits.most) for is_local in (False, True)}
+    its = {"limits": limits, "lookout": lookout, "places": places}
+    return type("DoorProtocol", (DoorProtocol,), its)
 
 
 def _raw(problem: Problem) -> bytes:
@@ -171,11 +197,3 @@ def _raw(problem: Problem) -> bytes:
         "connection: close\r\n\r\n"
     )
     return head.encode() + body
-
-
-_FULL = Problem(
-    503,
-    "too_many_connections",
-    "There are as many connections as there may be.",
-    "Close some, or try it again in a moment.",
-)

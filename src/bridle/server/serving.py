@@ -34,6 +34,7 @@ from .inside import check_stored, launches_outside
 from .login import login_url
 from .mounts import Mount, Mounts, no_mounts
 from .outsiders import match_tokens
+from .peers import Lookout
 from .protocol import ConnectionLimits, DoorProtocol, protocol_with
 from .sockets import addresses_of, bound_socket, bound_tcp, is_loopback
 from .token_file import keep_first_token, login_name
@@ -54,12 +55,14 @@ _log = logging.getLogger(__name__)
 
 class ServeSettings(Struct, frozen=True, kw_only=True):
     """How a home is served. `allowed_hosts` are further names of the server that a browser may
-    have in its address; a host that other machines reach needs `allow_remote`."""
+    have in its address; a host that other machines reach needs `allow_remote`. `allow_unseen` lets
+    in who comes from this machine by a process that can't be seen."""
 
     home: Path
     host: str = HOST
     port: int = PORT
     allow_remote: bool = False
+    allow_unseen: bool = False
     allowed_hosts: tuple[str, ...] = ()
     stop_agents: bool = False
     limits: ConnectionLimits = ConnectionLimits()
@@ -160,7 +163,7 @@ class _Serving:
         self._server = _Server(
             uvicorn.Config(
                 door,
-                http=protocol_with(settings.limits),
+                http=protocol_with(settings.limits, Lookout(allow_unseen=settings.allow_unseen)),
                 ws="none",
                 lifespan="off",
                 loop="none",

@@ -51,6 +51,8 @@ class Token(Struct, frozen=True, kw_only=True):
     expires_at: float | None = None
     #: Whether its text is in the file of the home.
     is_first: bool = False
+    #: Whether it is of a browser whose process can't be seen from here.
+    is_unseen: bool = False
 
     def caller(self, via: Via) -> Caller:
         return Caller(role=self.role, name=self.name, via=via, session=self.session, token=self.id)
@@ -111,12 +113,12 @@ class Tokens:
         token = self._made(text, "token", role, name, session=session, is_first=is_first)
         return await self._kept(token), text
 
-    async def log_in(self, name: str) -> tuple[Token, str]:
+    async def log_in(self, name: str, *, is_unseen: bool = False) -> tuple[Token, str]:
         """A browser's, for 30 days."""
         text = _LOGIN_PREFIX + secrets.token_urlsafe(32)
         expires_at = self._now() + LOGIN_SECONDS
         return await self._kept(
-            self._made(text, "login", "person", name, expires_at=expires_at)
+            self._made(text, "login", "person", name, expires_at=expires_at, is_unseen=is_unseen)
         ), text
 
     def _made(
@@ -129,6 +131,7 @@ class Tokens:
         session: str = "",
         expires_at: float | None = None,
         is_first: bool = False,
+        is_unseen: bool = False,
     ) -> Token:
         return Token(
             id=new_token(6),
@@ -141,6 +144,7 @@ class Tokens:
             created_at=self._now(),
             expires_at=expires_at,
             is_first=is_first,
+            is_unseen=is_unseen,
         )
 
     async def _kept(self, token: Token) -> Token:

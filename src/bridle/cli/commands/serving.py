@@ -48,6 +48,13 @@ AllowRemote = Annotated[
     bool | None,
     typer.Option("--allow-remote", help="Let the address be one that other machines reach."),
 ]
+AllowUnseen = Annotated[
+    bool | None,
+    typer.Option(
+        "--allow-unseen",
+        help="Let programs in whose process can't be seen: by `ssh -L`, or outside of a container.",
+    ),
+]
 Size = Annotated[int | None, typer.Option(help="How many agents run at a time.")]
 StopAgents = Annotated[
     bool | None, typer.Option("--stop-agents", help="End the agents with the server.")
@@ -60,6 +67,7 @@ def up(
     port: Port = None,
     host: Host = None,
     allow_remote: AllowRemote = None,
+    allow_unseen: AllowUnseen = None,
     size: Size = None,
     claude: ClaudeGiven = None,
     stop_agents: StopAgents = None,
@@ -83,6 +91,7 @@ def up(
         port=port,
         host=host,
         allow_remote=allow_remote,
+        allow_unseen=allow_unseen,
         size=size,
         claude=claude,
         stop_agents=stop_agents,
@@ -181,6 +190,7 @@ def settings_of(settings: Settings) -> Any:
         host=settings.host,
         port=settings.port,
         allow_remote=settings.allow_remote,
+        allow_unseen=settings.allow_unseen,
         allowed_hosts=names,
         stop_agents=settings.stop_agents,
         bodies=BodyLimits(large=settings.max_body),

@@ -180,10 +180,10 @@ def decided(decision: e.Decision, look: Look, named: str = "") -> list[Block]:
 
 
 def _by(who: str, look: Look) -> str:
+    if who and who == look.me:
+        return " by you"
     if not who or who == "nobody":  # the words say it
         return ""
-    if who == look.me:
-        return " by you"
     return f" by {_session(who)}" if _ID.fullmatch(who) else f" by {on_one_line(who, 60)}"
 
 

@@ -12,6 +12,7 @@ from ..house import TheHouse
 from ..login import login_cookie, login_url, no_cookie
 from ..outsiders import admit, stop_with
 from ..pages import PAGE_POLICY, page_for, page_for_nobody
+from ..peers import Unseen
 from ..problems import Problem
 from ..shapes.tokens import MadeToken, NewToken, TicketView, TokenView
 from ..token_file import renew_first_token
@@ -79,7 +80,8 @@ async def create_ticket(house: TheHouse, request: HttpRequest) -> TicketView:
 @get("/login", opt=takes(), include_in_schema=False)
 async def log_in(house: TheHouse, request: HttpRequest, ticket: FromQuery[str]) -> Redirect:
     """Turn a ticket into a cookie, and leave it out of the address from there on."""
-    await check_peer(peer_in(request.scope), house.supervisor, "whoever has a ticket")
+    peer = peer_in(request.scope)
+    standing = await check_peer(peer, house.supervisor, "whoever has a ticket")
     name = house.tickets.take(ticket)
     if name is None:
         raise Problem(
@@ -88,7 +90,7 @@ async def log_in(house: TheHouse, request: HttpRequest, ticket: FromQuery[str]) 
             "This address was used already, or is older than 10 minutes.",
             "Run `bridle url` for a new one.",
         )
-    _, text = await house.tokens.log_in(name)
+    _, text = await house.tokens.log_in(name, is_unseen=isinstance(standing, Unseen))
     return Redirect("/", status_code=303, cookies=[login_cookie(house.url, text)])
 
 
