@@ -98,7 +98,11 @@ def up(
     )
     if is_unit:
         _print_unit(here)
-        return
+    else:
+        _begin(here, is_detached=is_detached, is_opened=is_opened)
+
+
+def _begin(here: Context, *, is_detached: bool, is_opened: bool) -> None:
     _check_none_is_up(here)
     if is_detached:
         _detach(here, is_opened=is_opened)
