@@ -141,7 +141,7 @@ def test_the_configuration_by_the_proxy_has_no_token_and_needs_no_server(shell: 
     (entry,) = shell.json("mcp", "config", "--stdio", "--name", "ide")["mcpServers"].values()
     words = ["--home", str(shell.home), "mcp", "stdio", "--name", "ide"]
     assert entry["command"] == sys.executable
-    assert entry["args"] == ["-m", "bridle.cli", *words]
+    assert entry["args"] == ["-P", "-m", "bridle.cli", *words]
     assert "take --stdio" in shell.run("mcp", "config", "--name", "ide", code=3)
 
 

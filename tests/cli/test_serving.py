@@ -19,7 +19,7 @@ import httpx
 import pytest
 
 from bridle.cli.client.find import answers
-from bridle.server.files import write_private
+from bridle.home.files import write_private
 from tests.process.children import marked
 
 from .shells import COMMAND, PROMPT, TURN, Shell
@@ -50,7 +50,7 @@ def test_a_unit_serves_the_home_and_does_not_end_its_agents(shell: Shell) -> Non
     shell.env["BRIDLE_HOME"] = str(shell.folder / "100% mine")
     unit = shell.run("up", "--unit")
     home = str(shell.folder / "100%% mine")
-    assert f'\nExecStart={sys.executable} -m bridle.cli --home "{home}" up\n' in unit
+    assert f'\nExecStart={sys.executable} -P -m bridle.cli --home "{home}" up\n' in unit
     assert "\nKillMode=process\n" in unit
     assert "bridle up --unit > " in unit
     assert re.findall("@[A-Z]+@", unit) == []
@@ -91,6 +91,36 @@ def test_detached_it_runs_on_until_down_ends_it(shell: Shell) -> None:
     assert shell.json("down") == {"pid": told["pid"], "stopped_agents": 0}
     assert marked(shell.mark) == []
     assert shell.run("down", code=3) == "bridle: no server is up; start one with `bridle up`\n"
+
+
+@pytest.mark.parametrize("name", ["typer", "msgspec", "bridle"])
+def test_detached_it_runs_nothing_of_the_current_folder(shell: Shell, name: str) -> None:
+    """An agent may have put it there, and would have a person's rights."""
+    (shell.work / f"{name}.py").write_text(f"open({str(shell.folder / 'ran')!r}, 'w')")
+    shell.run("up", "--detach", "--port", "0")
+    shell.run("down")
+    assert not (shell.folder / "ran").exists()
+
+
+def test_detached_it_follows_no_link_of_its_home(shell: Shell) -> None:
+    shell.home.mkdir(mode=0o700)
+    kept = shell.folder / "kept"
+    kept.write_text("mine")
+    (shell.home / "server.log").symlink_to(kept)
+    assert "server.log" in shell.run("up", "--detach", "--port", "0", code=1)
+    assert kept.read_text() == "mine"
+
+
+@pytest.mark.parametrize("words", [["up", "--detach", "--port", "0"], ["demo"]])
+def test_nothing_is_written_to_a_home_that_others_can_write_to(
+    shell: Shell, words: list[str]
+) -> None:
+    shell.home.mkdir()
+    shell.home.chmod(0o777)
+    said = shell.run("--home", str(shell.home), *words, code=1)
+    assert "others can write to it" in said
+    assert list(shell.home.iterdir()) == []
+    assert not shell.home.with_name("home-work").exists()
 
 
 def test_detached_it_says_why_it_can_not_start(shell: Shell) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bridle.errors import CliNotFound, CliTooOld, InvalidLaunch
@@ -17,6 +20,7 @@ from bridle.process.find import (
     find_cli,
     version_in,
     version_on_disk,
+    which,
 )
 from bridle.process.spec import LaunchSpec
 from bridle.protocol.capabilities import TESTED_VERSIONS
@@ -55,7 +59,7 @@ def test_then_the_router(path: dict[str, str]) -> None:
     add(path, "claude")
     npx = add(path, "npx")
     found = find_cli(LaunchSpec(router="1.0.60"), {**path, "BRIDLE_CLAUDE": "claude"})
-    words = (npx, "-y", "@musistudio/claude-code-router@1.0.60", "code")
+    words = (npx, "--prefix=/", "-y", "@musistudio/claude-code-router@1.0.60", "code")
     assert found == FoundCli(words, "router")
 
 
@@ -75,8 +79,44 @@ def test_then_the_path(path: dict[str, str]) -> None:
 def test_the_last_resort_is_npx_with_a_pinned_version(path: dict[str, str]) -> None:
     npx = add(path, "npx")
     newest = TESTED_VERSIONS[-1]
-    words = (npx, "-y", f"@anthropic-ai/claude-code@{newest}")
+    words = (npx, "--prefix=/", "-y", f"@anthropic-ai/claude-code@{newest}")
     assert find_cli(LaunchSpec(), path) == FoundCli(words, "npx", newest)
+
+
+def test_npx_takes_nothing_of_the_current_folder(tmp_path: Path) -> None:
+    """An agent could put a package there that calls itself Claude Code."""
+    places = (os.environ["PATH"], str(Path(sys.executable).parent))
+    npx = which("npx", {"PATH": os.pathsep.join(places)})
+    assert npx, "make installs it"
+    package = tmp_path / "node_modules" / "@anthropic-ai" / "claude-code"
+    package.mkdir(parents=True)
+    named = {"name": "@anthropic-ai/claude-code", "version": TESTED_VERSIONS[-1]}
+    (package / "package.json").write_bytes(msgspec.json.encode({**named, "bin": "cli.js"}))
+    (package / "cli.js").write_text("#!/usr/bin/env node\nconsole.log('planted')\n")
+    (package / "cli.js").chmod(0o755)
+    (tmp_path / ".npmrc").write_text(f"cache={tmp_path / 'cache'}\n")
+    env = {**os.environ, "HOME": str(tmp_path / "user"), "npm_config_offline": "true"}
+    found = find_cli(LaunchSpec(), {"PATH": str(Path(npx).parent)})
+    assert found.source == "npx"
+    done = subprocess.run(found.command, cwd=tmp_path, env=env, capture_output=True, check=False)
+    assert b"planted" not in done.stdout
+    assert not (tmp_path / "cache").exists()
+
+
+def test_nothing_of_the_current_folder_is_a_program(
+    path: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    planted = tmp_path / "planted" / "claude"
+    planted.parent.mkdir()
+    for file in (planted, tmp_path / "claude"):
+        program(file, NOTHING)
+    npx = add(path, "npx")
+    for ahead in (".", "", "planted", "./planted"):
+        env = {"PATH": f"{ahead}:{path['PATH']}:{ahead}"}
+        assert find_cli(LaunchSpec(), env).path == npx
+    assert which("claude", {"PATH": "."}) is None
+    assert which("claude", {"PATH": str(tmp_path)}) == str(tmp_path / "claude")
 
 
 def test_a_command_may_be_a_string_and_is_split_as_a_shell_would(

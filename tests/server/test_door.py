@@ -11,7 +11,7 @@ import httpx
 import msgspec
 import pytest
 
-from bridle.server.address import Address, read_address
+from bridle.home.address import Address, read_address
 from bridle.server.login import TICKET_SECONDS
 from bridle.server.token_file import login_name
 from tests.supervisor.homes import TURN, Home

@@ -17,10 +17,11 @@ from typing import Any
 import msgspec
 import pytest
 
+import bridle
 from bridle.server.errors import InsideAgent
 from bridle.server.serving import ServeSettings, serve
 from bridle.testing import fake_claude
-from tests.supervisor.homes import ASKS, INIT, LIMIT, ME, PROMPT, Home, Step, asked
+from tests.supervisor.homes import ASKS, DONE, INIT, LIMIT, ME, PROMPT, Home, Step, asked
 
 from .served import Served, served
 
@@ -119,6 +120,20 @@ async def test_a_process_under_an_agent_never_gets_a_persons_rights(
         assert body["about"] == {"session": session}
         assert session in body["detail"]
         assert session in logged.get_nowait()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("how", HOWS)
+async def test_nor_does_one_under_an_agent_of_the_library(
+    home: Home, reports: Reports, way: str, how: str
+) -> None:
+    async with served(home.folder) as server:
+        steps: list[Step] = [PROMPT, INIT, {"run": reports.words(server, way), "how": how}, DONE]
+        command = playing(home, steps)
+        async with bridle.connect(command=command, cwd=home.work, policy="autonomous") as session:
+            await session.send("go")
+            status, body = await reports.next()
+        assert (status, body["code"]) == (403, "agent_peer"), body
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -18,8 +18,8 @@ import httpx
 import pytest
 
 from bridle.errors import HomeInUse
+from bridle.home.address import read_address
 from bridle.server import sockets
-from bridle.server.address import read_address
 from bridle.server.errors import AddressInUse, AddressRefused
 from bridle.server.serving import ServeSettings, serve
 from tests.supervisor.homes import LIMIT, WORKS, Home, asked, until

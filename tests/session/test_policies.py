@@ -9,10 +9,12 @@ import pytest
 
 import bridle
 from bridle.errors import InvalidLaunch, InvalidPolicy
+from bridle.home.address import Address, write_address
 from bridle.policy import Allowed, Asked, Call, Denied
 from bridle.process.arguments import can_bypass, with_hooks_on
 from bridle.session.folder import MAX_SETTINGS
 from bridle.session.ground import ground_of
+from bridle.session.policies import in_force
 from tests.policy.grounds import bash, told
 
 
@@ -237,3 +239,22 @@ def test_links_that_a_glob_names_are_followed(tmp_path: Path) -> None:
         assert told(judge.judge(bash(command))) == "guard", command
     assert told(judge.judge(bash("cat *.md"))) == "allow"
     assert told(judge.judge(bash("cat " + "[[:" * 4_000))) in ("allow", "ask")
+
+
+def test_the_server_of_its_home_is_guarded(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    its = bridle.LaunchSpec(cwd=tmp_path, env={"BRIDLE_HOME": str(home)})
+    elsewhere = bridle.LaunchSpec(cwd=tmp_path, env={"BRIDLE_HOME": str(tmp_path / "other")})
+    call = Call("Bash", {"command": "curl http://127.0.0.1:45678/api/v1/me"})
+    assert isinstance(bridle.in_force("autonomous", its).judge(call), Allowed)
+    address = Address(
+        pid=1, url="http://127.0.0.1:45678", socket="/run/b/bridle.sock", version="1", started=0.0
+    )
+    write_address(home, address)
+    by_socket = Call("Bash", {"command": "curl --unix-socket /run/b/bridle.sock http://x/"})
+    of_home = Call("Read", {"file_path": str(home / "token")})
+    for force in (bridle.in_force("autonomous", its), in_force("autonomous", elsewhere, home)):
+        for one in (call, by_socket, of_home):
+            assert isinstance(force.judge(one), Asked)
+    assert isinstance(bridle.in_force("autonomous", elsewhere).judge(call), Allowed)

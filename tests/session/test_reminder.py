@@ -86,9 +86,15 @@ async def test_a_repository_that_git_can_not_read_is_told_and_blocks_nothing(
     assert "no reminder to commit" in caplog.text
 
 
-async def test_a_program_that_the_repository_names_is_not_run(repo: Path) -> None:
+@pytest.mark.parametrize("setting", ["core.fsmonitor", "filter.x.clean"])
+async def test_a_program_that_the_repository_names_is_not_run(
+    repo: Path, caplog: pytest.LogCaptureFixture, setting: str
+) -> None:
+    """It would run as us, and not as the agent that may have named it."""
     marker = repo.parent / "ran"
-    git(repo, "config", "core.fsmonitor", f"touch {marker}; false")
+    git(repo, "config", setting, f"touch {marker}; false")
+    (repo / ".gitattributes").write_text("* filter=x")
     (repo / "b.txt").write_text("b")
-    assert await bridle.remind_to_commit()(stop(repo))
+    assert await bridle.remind_to_commit()(stop(repo)) is None
     assert not marker.exists()
+    assert "git would run" in caplog.text

@@ -18,6 +18,8 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
+from ..home.private import made_private
+from ..process.interpreter import own_program
 from .client.find import is_ours, socket_of
 from .commands.serving import log_file
 from .context import Context
@@ -33,10 +35,10 @@ def start_detached(here: Context) -> dict[str, Any]:
     import msgspec
 
     home = here.settings.home
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made_private(home)
     with _private(log_file(home)) as log:
         child = subprocess.Popen(
-            [sys.executable, "-m", "bridle.cli", *_flags(here)],
+            own_program("bridle.cli", *_flags(here)),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -70,7 +72,8 @@ def _flags(here: Context) -> list[str]:
 
 
 def _private(path: Path) -> IO[bytes]:
-    return open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600))
+    flags = os.O_NOFOLLOW | os.O_CLOEXEC
+    return open(path, "wb", opener=lambda name, mode: os.open(name, mode | flags, 0o600))
 
 
 def _first_line(fd: int, seconds: float) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..server.files import read_private, write_private
+from ..home.files import read_private, write_private
 from .errors import Misused, NotFound
 
 FOLDER, SUFFIX = "mcp", ".token"

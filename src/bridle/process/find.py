@@ -7,6 +7,7 @@ start anything. Only where the disk tells nothing is the program asked (`version
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -53,7 +54,7 @@ def find_cli(spec: LaunchSpec, env: Mapping[str, str]) -> FoundCli:
         return _given(spec.command, "explicit", env)
     if spec.router is not None:
         npx = _npx(env, "to run claude-code-router")
-        return FoundCli((npx, "-y", f"{ROUTER}@{spec.router}", "code"), "router")
+        return FoundCli((*npx, f"{ROUTER}@{spec.router}", "code"), "router")
     if env.get(VARIABLE):
         return _given(env[VARIABLE], "BRIDLE_CLAUDE", env)
     found = which("claude", env)
@@ -63,7 +64,7 @@ def find_cli(spec: LaunchSpec, env: Mapping[str, str]) -> FoundCli:
     _log.warning(
         "no claude on the PATH: npx runs %s@%s, which it may have to fetch", PACKAGE, PINNED
     )
-    return FoundCli((npx, "-y", f"{PACKAGE}@{PINNED}"), "npx", PINNED)
+    return FoundCli((*npx, f"{PACKAGE}@{PINNED}"), "npx", PINNED)
 
 
 def check_age(found: FoundCli) -> FoundCli:
@@ -94,10 +95,13 @@ def version_on_disk(program: str) -> str | None:
 
 
 def which(program: str, env: Mapping[str, str]) -> str | None:
-    """Where a program is, for whoever has this environment."""
+    """Where a program is, for whoever has this environment. Never in the current folder, which an
+    agent may write to, though the PATH may name it."""
     import shutil  # here, because it brings half of the standard library with it
 
-    return shutil.which(program, path=env.get("PATH"))
+    folders = env.get("PATH", os.defpath).split(os.pathsep)
+    path = os.pathsep.join(folder for folder in folders if os.path.isabs(folder))  # noqa: PTH117
+    return shutil.which(program, path=path)
 
 
 def version_in(output: str) -> str | None:
@@ -127,8 +131,9 @@ def _given(command: str | Sequence[str], source: Source, env: Mapping[str, str])
     return FoundCli((program, *words[1:]), source, version)
 
 
-def _npx(env: Mapping[str, str], why: str) -> str:
+def _npx(env: Mapping[str, str], why: str) -> tuple[str, ...]:
     npx = which("npx", env)
     if npx is None:
         raise CliNotFound(f"there is no `claude` on the PATH, and no npx {why}. {INSTALL}")
-    return npx
+    # Else it would take a package or settings of the agent's folder, which the agent can write.
+    return (npx, "--prefix=/", "-y")

@@ -23,8 +23,8 @@ import uvicorn
 from msgspec import Struct
 
 from .. import __version__
+from ..home.address import Address, remove_address, write_address
 from ..supervisor import Supervisor, open_supervisor
-from .address import Address, remove_address, write_address
 from .app import make_app
 from .bodies import BodyLimits
 from .door import Door

@@ -12,7 +12,7 @@ import pwd
 from functools import lru_cache
 from pathlib import Path
 
-from .files import read_private, write_private
+from ..home.files import read_private, write_private
 from .tokens import Token, Tokens
 
 FILE = "token"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias, TypedDict
 
 from ..errors import BridleError, InvalidPolicy
+from ..home.address import addresses_in
 from ..policy.files import parse_policy, parse_settings
 from ..policy.force import InForce
 from ..policy.policy import Policy
@@ -43,17 +44,24 @@ def _text(file: str) -> str:
     return bytes_of(Path(file)).decode("utf-8-sig")
 
 
-def in_force(given: str | os.PathLike[str] | Policy, spec: LaunchSpec) -> InForce:
-    """The policy for a launch, with the rules that the launch's own options mean."""
+def in_force(
+    given: str | os.PathLike[str] | Policy, spec: LaunchSpec, home: Path | None = None
+) -> InForce:
+    """The policy for a launch, with the rules that the launch's own options mean. `home` is
+    Bridle's, if it is not the one that the agent's environment names."""
     policy = given if isinstance(given, Policy) else _named(given)
     policy = policy.with_rules(*_options(spec))
+    homes = homes_of(spec)
+    if home:
+        homes["bridle_home"] = str(home.absolute())
     ground = ground_of(
         spec.cwd or Path.cwd(),
         also=tuple(str(folder) for folder in spec.add_dirs),
         guarded=policy.files,
         programs=programs_of(spec, os.environ if spec.inherit_env else {}),
         plugins=tuple(map(str, spec.plugin_dirs)),
-        **homes_of(spec),
+        addresses=addresses_in(Path(homes["bridle_home"])),
+        **homes,
     )
     return InForce(policy, with_repositories(ground))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..protocol.hook_outputs import HookOutput
 from ..protocol.hooks import Stop
+from .repository import git_runs
 
 REASON = (
     "There are uncommitted changes in {where}. Commit what belongs to your work with a message "
@@ -63,7 +64,11 @@ def _repositories(folders: Sequence[Path]) -> list[Path]:
 
 async def _changes(repo: Path) -> str:
     """What `git status` tells, in a few words; nothing where git can't say."""
-    # A repository's own settings may name a program for `fsmonitor`: it is not to be run.
+    # The agent may have written the repository's settings: what they name would run as us.
+    runs = [str(one) for one in await asyncio.to_thread(git_runs, str(repo)) if one.is_unasked]
+    if runs:
+        _log.warning("no reminder to commit in %s: git would run %s", repo, "; ".join(runs))
+        return ""
     command = ("git", "-c", "core.fsmonitor=false", "status", "--porcelain")
     env = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from ..errors import BridleError
+from ..process.interpreter import own_program
 from .opening import SIZE, default_home, open_supervisor
 from .supervisor import Recovered, Supervisor
 from .unit import unit_of
@@ -79,7 +80,7 @@ def _farewell(supervisor: Supervisor) -> str:
 
 def unit(home: Path) -> str:
     """A systemd unit that does not end the agents when it is restarted."""
-    program = (sys.executable, "-m", "bridle.supervisor", "--home", str(home))
+    program = own_program("bridle.supervisor", "--home", str(home))
     return unit_of("python -m bridle.supervisor", program)
 
 

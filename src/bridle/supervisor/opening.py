@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from ..approvals import open_approvals
-from ..errors import HomeInUse, HomeNotPrivate, JournalInUse
+from ..errors import HomeInUse, JournalInUse
+from ..home.private import private_folder
 from ..journal import Journal, open_journal
 from ..journal.owner import Owners
 from ..process.transport import StopLimits
@@ -62,7 +62,7 @@ async def open_supervisor(
     One that is asleep only reads what is stored: nothing is taken up, started, or written to the
     sessions' streams, and what would need that raises Asleep.
     """
-    folder = _kept_private(Path(home) if home is not None else default_home())
+    folder = private_folder(Path(home) if home is not None else default_home())
     async with _opened(folder) as journal:
         owners = Owners(journal.log)
         (folder / "spool").mkdir(mode=0o700, exist_ok=True)
@@ -82,27 +82,6 @@ def _give(means: Means, **given: object) -> None:
     for name, value in given.items():
         if value is not None:
             setattr(means, name, dict(value) if isinstance(value, Mapping) else value)
-
-
-def _kept_private(folder: Path) -> Path:
-    """What others may read, they may no more. One that is not there yet is made for us alone."""
-    try:
-        found = folder.stat()
-    except OSError:  # if it is not that, the journal says why it can't be
-        return folder
-    if found.st_uid != os.geteuid():
-        who = f"it belongs to another user ({found.st_uid}), and we are {os.geteuid()}"
-        raise HomeNotPrivate(str(folder), f"{who}; give another home, or change its owner")
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        words = "others can write to it; see that all in it is yours, then `chmod 700` it"
-        raise HomeNotPrivate(str(folder), words)
-    if stat.S_ISDIR(found.st_mode) and found.st_mode & 0o077:
-        try:
-            folder.chmod(0o700)
-        except OSError as error:
-            words = f"others can read it, and that can't be changed: {error.strerror}"
-            raise HomeNotPrivate(str(folder), words) from error
-    return folder
 
 
 @asynccontextmanager

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from ..errors import InvalidScript, UnexpectedTraffic
+from ..process.interpreter import own_program
 from ..process.recording import Entry, load_recording
 
 MISMATCH = 3
@@ -29,7 +30,7 @@ class Replay:
 
     def __init__(self, path: Path | str) -> None:
         load_recording(path)
-        self.command = [sys.executable, "-m", "bridle.testing.replay", str(path)]
+        self.command = list(own_program("bridle.testing.replay", str(path)))
 
 
 class Player:

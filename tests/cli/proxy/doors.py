@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bridle.cli.kept import keep
-from bridle.server.files import write_private
+from bridle.home.files import write_private
 from tests.cli import forks
 
 LIMIT = 30.0

@@ -23,7 +23,7 @@ import httpx
 
 from ...config import Settings
 from ...errors import HomeInUse
-from ...server.address import read_address
+from ...home.address import read_address
 from ..errors import Misused, NoServer
 from .client import Client
 

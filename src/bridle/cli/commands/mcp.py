@@ -267,7 +267,7 @@ def _give_file(here: Context, file: dict[str, Any]) -> None:
 
 
 def _way(settings: Settings, name: str, *, is_permit: bool, is_stdio: bool) -> Any:
-    from ...server.address import read_address
+    from ...home.address import read_address
     from .mcp_entries import OverHttp, OverStdio, ahead_of
 
     text = text_in(file_of(settings.home, name), _how_to_make(name, is_permit=is_permit))

@@ -7,12 +7,13 @@ not, and finds the server wherever it is.
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+
+from ...process.interpreter import own_program
 
 AGENTS, PERMIT = "bridle-agents", "bridle-permit"
 #: A question may wait for a person until the next day; a client would give up after some minutes.
@@ -53,8 +54,8 @@ def entry_of(way: OverHttp | OverStdio, *, is_permit: bool) -> dict[str, Any]:
             return {"type": "http", "url": address, "headers": headers, **common}
         case OverStdio(ahead, behind):
             permit = ("--permit",) if is_permit else ()
-            words = ["-m", "bridle.cli", *ahead, "mcp", "stdio", *permit, *behind]
-            return {"type": "stdio", "command": sys.executable, "args": words, **common}
+            program, *args = own_program("bridle.cli", *ahead, "mcp", "stdio", *permit, *behind)
+            return {"type": "stdio", "command": program, "args": args, **common}
 
 
 def file_with(entry: dict[str, Any], *, is_permit: bool) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ... import __version__
+from ...process.interpreter import own_program
 from ..context import Context
 from ..errors import NotNow
 from ..options import ClaudeGiven, Json
@@ -115,7 +116,7 @@ def _print_unit(here: Context) -> None:
     from ...supervisor.unit import unit_of
 
     home = str(here.settings.home)
-    text = unit_of("bridle up", (sys.executable, "-m", "bridle.cli", "--home", home, "up"))
+    text = unit_of("bridle up", own_program("bridle.cli", "--home", home, "up"))
     if here.is_json:
         here.give({"unit": text})
     else:

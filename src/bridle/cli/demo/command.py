@@ -10,7 +10,6 @@ import asyncio
 import os
 import shlex
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...home.private import made_private, private_folder
+from ...process.interpreter import own_program
 from ..context import Context
 from ..options import Json
 from ..tree import register
@@ -57,7 +58,7 @@ def demo(
     touched. Ctrl-C ends all of it.
     """
     here = Context.of(context, is_json=is_json, port=port, stop_agents=True)
-    agent = shlex.join([sys.executable, "-m", "bridle.cli.demo.agent"])
+    agent = shlex.join(own_program("bridle.cli.demo.agent"))
     with _home(here) as home:
         folder = _work(home)
         flags = {**here.flags, "home": str(home), "claude": agent}
@@ -69,7 +70,7 @@ def _home(here: Context) -> Iterator[Path]:
     """The one that was given, or one that goes with the demo."""
     given = here.flags.get("home")
     if given is not None:
-        yield here.settings.home
+        yield private_folder(here.settings.home)
         return
     folder = Path(tempfile.mkdtemp(prefix="bridle-demo-"))
     try:
@@ -81,7 +82,8 @@ def _home(here: Context) -> Iterator[Path]:
 def _work(home: Path) -> Path:
     """What the agents work on: beside the home, in which an agent has no business."""
     folder = home.with_name(f"{home.name}-work")
-    (folder / "build").mkdir(parents=True, exist_ok=True)
+    made_private(folder)
+    (folder / "build").mkdir(exist_ok=True)
     (folder / MARK).write_text("made by `bridle demo`\n")
     (folder / "greeting.py").write_text(GREETING)
     return folder

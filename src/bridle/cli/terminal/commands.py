@@ -145,6 +145,7 @@ def _plan(here: Context, spec: LaunchSpec, name: str, rules: o.Values) -> Plan:
     return Plan(
         name=on_one_line(called, 60) or "agent",
         spec=spec,
+        home=here.settings.home,
         policy=here.settings.policy,
         rules=tuple(rules or ()),
     )

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -40,10 +41,11 @@ from .view import View
 
 class Plan(Struct, frozen=True, kw_only=True):
     """What is to be run. `rules` are allowed from the start; `trust` is what the folder brings, if
-    somebody trusts it."""
+    somebody trusts it. `home` is Bridle's, which the agent is kept from."""
 
     name: str
     spec: LaunchSpec
+    home: Path | None = None
     policy: str = "ask"
     rules: tuple[str, ...] = ()
     trust: Survey | None = None
@@ -161,7 +163,7 @@ class LocalAgent:
 @asynccontextmanager
 async def open_agent(plan: Plan, me: Person) -> AsyncIterator[LocalAgent]:
     """All that it needs; InvalidPolicy, InvalidRule and the like are told here."""
-    policy = in_force(plan.policy, plan.spec)
+    policy = in_force(plan.policy, plan.spec, plan.home)
     policy.add_rules(parse_rule(rule, "allow", "--yes-to") for rule in plan.rules)
     async with memory_journal() as journal:
         owners = Owners(journal.log)

@@ -40,6 +40,12 @@ def read_address(home: Path) -> Address | None:
     return None
 
 
+def addresses_in(home: Path) -> tuple[str, ...]:
+    """By what the home's server may be reached, as far as it is up: `HOST:PORT`, and a path."""
+    told = read_address(home)
+    return (told.url.partition("://")[2].rstrip("/"), told.socket) if told else ()
+
+
 def remove_address(home: Path) -> None:
     with suppress(OSError):
         (home / FILE).unlink()
