@@ -6,9 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from bridle.approvals import Agent, MayNotDecide, Policies
+from bridle.approvals.trust import TrustedFolders
 from bridle.errors import (
     BudgetTooSmall,
     InvalidLaunch,
@@ -20,6 +22,7 @@ from bridle.errors import (
 )
 from bridle.policy import Call, InForce, Policy
 from bridle.policy.delegable import delegable
+from bridle.session.folder import survey_of
 from bridle.supervisor import Limits, LineageLimits, Plain, SessionRecord, Supervisor
 from bridle.supervisor.making import gate_of
 from bridle.supervisor.policies import Named
@@ -28,6 +31,8 @@ from bridle.views import stream
 from tests.policy.grounds import bash, told
 
 from .homes import ASKS, LIMIT, ME, TURN, Home, asked, bodies, until
+
+RM = bash("rm x")
 
 
 async def parent(home: Home, supervisor: Supervisor, **options: Any) -> SessionRecord:
@@ -160,7 +165,9 @@ async def test_the_same_id_is_one_child(home: Home) -> None:
 # --- how it is run
 
 
-async def test_it_is_run_as_its_parent_is_with_no_settings_and_no_servers(home: Home) -> None:
+async def test_it_is_run_as_its_parent_is_without_a_folders_settings_or_servers(
+    home: Home,
+) -> None:
     cli = home.cli(*TURN)
     given = {
         "command": cli.command,
@@ -181,14 +188,121 @@ async def test_it_is_run_as_its_parent_is_with_no_settings_and_no_servers(home: 
             assert "--strict-mcp-config" in launch
             assert "--model=opus" in launch
         assert {"--setting-sources=user", "--debug"} <= set(first)
-        assert "--setting-sources=" in second
+        assert {"--setting-sources=user", "--debug"} <= set(second)
         assert not [word for word in second if "mcp-config=" in word or "allowed" in word.lower()]
-        assert "--debug" not in second
         assert made.env == {"PLAIN": "plain:a", "SECRET": "given"}
         variables = supervisor._means.variables(supervisor.get(made.id))
         assert variables == {"PLAIN": "a", "SECRET": "b"}
         assert ("SECRET", "b") in supervisor.secret_values.all
         assert made.spec["entrypoint"] == "mine"
+
+
+async def test_what_restricts_its_parent_restricts_it(home: Home) -> None:
+    settings = home.work / ".claude"
+    settings.mkdir()
+    told = {"sandbox": {"enabled": True, "excludedCommands": ["git"]}, "model": "haiku"}
+    (settings / "settings.json").write_bytes(msgspec.json.encode(told))
+    told = {"sandbox": {"allowUnsandboxedCommands": False, "excludedCommands": ["git", "npm"]}}
+    (settings / "settings.local.json").write_bytes(msgspec.json.encode(told))
+    (home.work / "sub").mkdir()
+    cli = home.cli(*TURN)
+    given: dict[str, Any] = {
+        "command": cli.command,
+        "settings": {"permissions": {"deny": ["Bash(rm:*)"]}, "sandbox": {"enabled": True}},
+        "extra_args": ["--disallowedTools=WebFetch"],
+        "builtin_tools": ["Read", "Bash"],
+        "plugin_dirs": [str(home.work)],
+        "agent": "careful",
+        "max_turns": 7,
+        "max_budget_usd": 2.5,
+    }
+    async with home.open() as supervisor:
+        seen = survey_of(home.work)
+        await TrustedFolders(supervisor.journal).trust(seen.folder, seen.digest, [], ME)
+        above = await supervisor.create(
+            cwd=home.work, by=ME, policy="autonomous", loopback=True, **given
+        )
+        await begun(supervisor, above)
+        made = await child(
+            supervisor, above, cwd=home.work / "sub", start=True, prompt="go",
+            policy="autonomous", max_turns=9, max_budget_usd=1.0,
+        )  # fmt: skip
+        await supervisor.wait(made.id, lambda record: record.turns == 1, LIMIT)
+        assert made.spec["settings"] == {
+            "permissions": {"deny": ["Bash(rm:*)"]},
+            "sandbox": {
+                "enabled": True,
+                "excludedCommands": ["git", "npm"],
+                "allowUnsandboxedCommands": False,
+            },
+        }
+        words = argv(cli)[1]
+        assert {
+            "--setting-sources=user",
+            "--disallowedTools=WebFetch",
+            "--tools=Read,Bash",
+            f"--plugin-dir={home.work}",
+            "--agent=careful",
+            "--max-turns=7",
+            "--max-budget-usd=1.0",
+        } <= set(words)
+        assert await judged(supervisor, made, RM) == ["deny"]
+        for tools in (["Write"], ["Read", "Write"]):
+            with pytest.raises(WiderThanParent, match="the tool 'Write' is wider"):
+                await child(supervisor, above, builtin_tools=tools)
+        fewer = await child(supervisor, above, builtin_tools=["Read"])
+        assert fewer.spec["builtin_tools"] == ["Read"]
+        below = await child(supervisor, made, policy="autonomous")
+        assert below.spec["settings"] == made.spec["settings"]
+        assert await judged(supervisor, below, RM) == ["deny"]
+
+
+async def test_settings_that_its_parent_does_not_read_say_nothing_of_it(home: Home) -> None:
+    """They might open the sandbox that its user's settings ask for."""
+    (home.work / ".claude").mkdir()
+    (home.work / ".claude" / "settings.json").write_text('{"sandbox": {"enabled": false}}')
+    async with home.open() as supervisor:
+        above = await parent(home, supervisor)
+        assert "settings" not in (await child(supervisor, above)).spec
+        wide = await parent(home, supervisor, setting_sources=["user", "project"])
+        made = await child(supervisor, wide)
+        assert made.spec["settings"] == {"sandbox": {"enabled": False}}
+
+
+async def test_what_its_user_is_denied_it_is_denied_too(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "claude").mkdir()
+    (tmp_path / "claude" / "settings.json").write_text('{"permissions": {"deny": ["Bash(rm:*)"]}}')
+    env = {"CLAUDE_CONFIG_DIR": Plain(str(tmp_path / "claude"))}
+    async with home.open() as supervisor:
+        for sources, verdict in ((None, "deny"), (["user"], "deny"), ([], "allow")):
+            above = await parent(
+                home, supervisor, env=env, setting_sources=sources, policy="autonomous"
+            )
+            made = await child(supervisor, above, policy="autonomous")
+            assert made.spec["setting_sources"] == ([] if sources == [] else ["user"])
+            assert await judged(supervisor, made, RM) == [verdict]
+
+
+@pytest.mark.parametrize("settings", ["gone.json", "{", "broken.json"])
+async def test_without_its_parents_settings_there_is_no_child(home: Home, settings: str) -> None:
+    """Nobody knows what they restrict."""
+    (home.work / "broken.json").write_text("[]")
+    async with home.open() as supervisor:
+        above = await parent(home, supervisor)
+        supervisor._sessions.get(above.id).record.spec["settings"] = settings
+        with pytest.raises(InvalidLaunch, match="settings"):
+            await child(supervisor, above)
+        assert len(supervisor.list()) == 1
+
+
+async def test_one_that_was_told_by_hand_which_conversation_it_is_has_no_children(
+    home: Home,
+) -> None:
+    async with home.open() as supervisor:
+        for words in (["--resume=x"], ["--continue"], ["--session-id", "y"]):
+            above = await parent(home, supervisor, extra_args=words)
+            with pytest.raises(InvalidLaunch, match=words[0].partition("=")[0]):
+                await child(supervisor, above)
 
 
 async def test_it_is_told_what_the_project_has_for_agents(home: Home) -> None:

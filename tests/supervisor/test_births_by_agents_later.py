@@ -264,7 +264,7 @@ async def test_a_fork_may_begin_at_a_message_and_does_so_once(home: Home) -> Non
         assert "--resume-session-at=a-message" in argv(cli)[-1]
         assert "--fork-session" in argv(cli)[-1]
         assert "--strict-mcp-config" in argv(cli)[-1]
-        assert "--setting-sources=" in argv(cli)[-1]
+        assert "--setting-sources=user" in argv(cli)[-1]
         await supervisor.stop(fork.id)
         await supervisor.resume(fork.id, prompt="more")
         await supervisor.wait(fork.id, lambda r: r.launches == 2 and r.state == "idle", LIMIT)
@@ -294,7 +294,7 @@ async def test_what_a_person_made_below_an_agent_is_bounded_in_a_fork_by_that_ag
         fork = await supervisor.fork(wide.id, by=Agent(above.id))
         assert [one.session for one in fork.ceilings] == [above.id]
         assert await judged(supervisor, fork, RM) == ["ask"]
-        assert fork.spec["setting_sources"] == []
+        assert fork.spec["setting_sources"] == ["user"]
 
 
 async def test_forks_are_counted_as_children_are(home: Home) -> None:

@@ -29,19 +29,19 @@ from ..views import stream
 from ..views.stream import Ceiling, Created, External, Limits, OrphanRule
 from .charge import Charge
 from .children import (
-    CLOSED,
     Standing,
     check_child_name,
     child_folder,
     child_policy,
     child_spec,
+    closed,
     launched_spec,
 )
 from .delegations import policy_under
 from .environment import Value, hidden, resolve, secrets, sources
 from .guards import Guards
 from .lineage import LineageLimits, lineage_below
-from .making import check_servers, stored_spec
+from .making import check_servers, is_folder_trusted, stored_spec
 from .means import Means
 from .notes import note
 from .policies import PolicyGiven, policy_of, source_of
@@ -202,7 +202,9 @@ class Births:
         if wish.env:
             raise InvalidLaunch("variables are not for an agent to choose: it hands on its own")
         folder = await asyncio.to_thread(child_folder, wish.cwd, parent)
-        spec = child_spec(stored_spec(wish.launch), parent)
+        is_trusted = await is_folder_trusted(self._means, parent.folder)
+        options = stored_spec(wish.launch)
+        spec = await asyncio.to_thread(child_spec, options, parent, is_trusted=is_trusted)
         chosen = child_policy(wish.policy, spec.get("permission_mode"), above.policy.preset)
         launch = LaunchSpec(cwd=folder, **spec)
         return _Given(
@@ -233,9 +235,11 @@ class Births:
         """One that goes on from what this one has said, or from a part of it."""
         if isinstance(by, Agent) and by.session not in charge.record.lineage:
             raise UnknownSession(charge.id)
-        standing = None
+        standing, bounds = None, {}
         if isinstance(by, Agent):
             check_child_name(fork.name)
+            is_trusted = await is_folder_trusted(self._means, charge.record.folder)
+            bounds = await asyncio.to_thread(closed, copy(charge.record), is_trusted=is_trusted)
             standing = await self._standing(self._sessions.get(by.session))
         async with self._lock:
             session = self._check(fork.id, fork.name)
@@ -247,6 +251,7 @@ class Births:
             above = self._sessions.get(was.parent) if was.parent else None
             self._guards.check_birth(above, was.limits)
             created = self._forked(session, was, fork.name, standing)
+            created = replace(created, spec={**was.spec, **bounds})
             created = replace(created, by=_name(by), at=self._means.now())
             queued = stream.Queued(
                 at=created.at, resume=was.claude_session_id, fork=True, node=fork.at
@@ -303,7 +308,7 @@ class Births:
             folder=was.folder,
             at=0,
             labels=was.labels,
-            spec={**was.spec, **CLOSED} if agent else was.spec,
+            spec=was.spec,
             env=was.env,
             policy=was.policy,
             guarded=was.guarded,

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..errors import InvalidLaunch, InvalidPolicy, WiderThanParent
 from ..policy.paths import is_inside
 from ..policy.policy import Policy
 from ..policy.presets import NAMES, PRESET_OF_MODE, STRICTEST_FIRST, Preset, is_wider
+from ..process.spec import LaunchSpec, SettingSource
+from ..session.restrictions import restricting_settings
 from ..views.stream import Ceiling
 from .delegations import folders_of
 from .policies import Named, PolicyGiven
@@ -27,6 +29,17 @@ from .record import SessionRecord
 INHERITED = (
     *("command", "router", "containment", "inherit_env", "unset", "remove_api_key", "entrypoint"),
     *("file_checkpointing", "session_state_events", "model"),
+    # What these leave out or forbid to the parent, they do to the child.
+    *("extra_args", "plugin_dirs", "agent", "builtin_tools"),
+)
+#: The least of what the parent has and the agent has chosen.
+_LEAST = ("max_turns", "max_budget_usd")
+#: These say which conversation it is, and a child's is its own.
+_CONVERSATIONS = frozenset(
+    (
+        *("--resume", "-r", "--continue", "-c", "--session-id", "--fork-session"),
+        *("--resume-session-at", "--from-pr", "--teleport"),
+    )
 )
 #: What an agent may choose. All else is for people: what is run, what it loads, where it writes.
 CHOSEN = frozenset(
@@ -37,8 +50,6 @@ CHOSEN = frozenset(
         *("partial_messages", "replay_user_messages"),
     )
 )
-#: No settings of anybody, and no MCP servers beside our own.
-CLOSED: Mapping[str, Any] = {"setting_sources": [], "strict_mcp_config": True}
 #: What the policy decides in place of the CLI.
 _OF_POLICY = ("allowed_tools",)
 #: Where nobody has such a name, people mean a session whose id begins so.
@@ -85,16 +96,48 @@ def child_folder(given: str | os.PathLike[str], parent: SessionRecord) -> str:
     return _inside("working folder", given, parent)
 
 
-def child_spec(options: Mapping[str, Any], parent: SessionRecord) -> dict[str, Any]:
-    """Its launch: how its parent is run, and what the agent has chosen."""
+def child_spec(
+    options: Mapping[str, Any], parent: SessionRecord, *, is_trusted: bool
+) -> dict[str, Any]:
+    """Its launch: how its parent is run, and what the agent has chosen. `is_trusted`: whether the
+    parent's CLI reads what its folder brings."""
     for name in options:
         if name not in CHOSEN:
             raise InvalidLaunch(f"{name} is not for an agent to choose; a person may, at a start")
     kept = {name: value for name, value in parent.spec.items() if name in INHERITED}
     chosen = {name: value for name, value in options.items() if value is not None}
+    _check_tools(chosen.get("builtin_tools"), parent)
+    for name in _LEAST:
+        if found := [one[name] for one in (parent.spec, chosen) if one.get(name) is not None]:
+            chosen[name] = min(found)
     if folders := chosen.get("add_dirs"):
         chosen["add_dirs"] = [_inside("further folder", one, parent) for one in folders]
-    return {**kept, **chosen, **CLOSED}
+    return {**kept, **chosen, **closed(parent, is_trusted=is_trusted)}
+
+
+def closed(parent: SessionRecord, *, is_trusted: bool) -> dict[str, Any]:
+    """What its CLI is to read: no settings of a folder and no MCP servers beside our own; of the
+    user and of the launch, what the parent's reads, with what keeps that in its sandbox."""
+    spec = LaunchSpec(cwd=parent.folder, **parent.spec)
+    conversation = next((w for w in spec.extra_args if w.partition("=")[0] in _CONVERSATIONS), "")
+    if conversation:
+        words = f"its parent was started with {conversation} in extra_args"
+        raise InvalidLaunch(f"{words}: give that as an option instead, and it can run others")
+    if spec.setting_sources is None:
+        every: tuple[SettingSource, ...] = ("user", "project", "local")
+        spec = structs.replace(spec, setting_sources=every if is_trusted else ("user",))
+    sources = spec.setting_sources or ()
+    told: dict[str, Any] = {"setting_sources": [one for one in sources if one == "user"]}
+    if settings := restricting_settings(spec):
+        told["settings"] = settings
+    return {**told, "strict_mcp_config": True}
+
+
+def _check_tools(chosen: Sequence[str] | None, parent: SessionRecord) -> None:
+    has: Sequence[str] | None = parent.spec.get("builtin_tools")
+    for tool in chosen or ():
+        if has is not None and tool not in has:
+            raise WiderThanParent("tool", tool, ", ".join(has) or "none")
 
 
 def launched_spec(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -108,10 +108,9 @@ async def make_new(means: Means, record: SessionRecord, launch: str, found: Surv
     if record.loopback:  # looked at before, but what is in a file may be another thing by now
         await asyncio.to_thread(check_servers, spec)
     gate, desk = await gate_of(means, record, launch)
-    trusted = TrustedFolders(means.journal, means.now)
-    trust = found if await trusted.is_trusted(found.folder, found.digest) else None
+    trust = found if await _is_trusted(means, found) else None
     spec, withheld = launched(spec, gate, trust)
-    if record.ceilings:  # an agent has made it: it reads no settings, and no CLAUDE.md with them
+    if record.ceilings:  # an agent has made it: it reads nothing of a folder, and no CLAUDE.md
         spec = instructed(spec, found)
     made = _made(means, record, launch, spec, gate, desk)
     made.options.withheld = withheld
@@ -136,8 +135,16 @@ async def _trusted(means: Means, record: SessionRecord) -> Survey | None:
     if not await asyncio.to_thread(git_runs, record.folder):
         return None
     found = await asyncio.to_thread(survey_of, record.folder)
-    trusted = TrustedFolders(means.journal, means.now)
-    return found if await trusted.is_trusted(found.folder, found.digest) else None
+    return found if await _is_trusted(means, found) else None
+
+
+async def is_folder_trusted(means: Means, folder: str) -> bool:
+    """Whether a CLI that is launched there reads what the folder brings."""
+    return await _is_trusted(means, await asyncio.to_thread(survey_of, folder))
+
+
+async def _is_trusted(means: Means, found: Survey) -> bool:
+    return await TrustedFolders(means.journal, means.now).is_trusted(found.folder, found.digest)
 
 
 def _rules(record: SessionRecord) -> list[Rule]:
