@@ -353,8 +353,15 @@ async def test_after_a_kill_the_same_question_is_asked_again_and_decided_once(ho
             answer = await person.post(decide, json={"choice": {"type": "approve"}})
             assert answer.status_code == 200, answer.text
             assert (await waiting)["behavior"] == "allow"
-            assert (await permit(client, call()))["behavior"] == "allow"
+            anew = asyncio.ensure_future(permit(client, call()))
+            another = await second.pending()
+            assert another != approval
+            await person.post(
+                f"/api/v1/approvals/{another}/decide", json={"choice": {"type": "reject"}}
+            )
+            assert (await anew)["behavior"] == "deny"
         found = (await person.get("/api/v1/approvals")).json()["items"]
-        assert [(one["id"], one["status"]) for one in found] == [(approval, "allowed")]
+        told = [(one["id"], one["status"]) for one in found]
+        assert told == [(approval, "allowed"), (another, "denied")]
         again = await person.post(decide, json={"choice": {"type": "reject"}})
         assert again.json()["code"] == "already_decided"

@@ -94,6 +94,10 @@ class Register:
         """The approval of a call, while it is not finished."""
         return self._calls.get((session, launch, tool_use_id))
 
+    def is_noting(self, approval_id: str) -> bool:
+        """Whether it is on its way to the log that its answer was told, or what became of it."""
+        return approval_id in self._noting
+
     async def aclose(self) -> None:
         """Wait for what is on its way. What is pending stays so."""
         await self._deadlines.aclose()

@@ -195,9 +195,16 @@ class Approvals:
             if found is None:
                 limit = self._expires_in if expires_in is None else expires_in
                 return self._register.add(self._requested(request, approval_id, digest, limit))
-            if not _is_withdrawn(found):
+            if not _is_withdrawn(found) and not self._is_used(found):
                 return pending or found
-            number += 1  # the CLI took it back, and now asks anew
+            number += 1  # that one is over, and now it is asked anew
+
+    def _is_used(self, approval: Approval) -> bool:
+        """Whether it has let a call run of which we do not hear: its process is not ours, so that
+        the only launch of the session has the session's id."""
+        if approval.status != "allowed" or approval.launch != approval.session:
+            return False
+        return approval.delivered is not None or self._register.is_noting(approval.id)
 
     def _requested(
         self, request: ApprovalRequest, approval_id: str, digest: str, limit: float | None

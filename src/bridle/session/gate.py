@@ -405,6 +405,10 @@ class Gate:
 
     # --- what becomes of a call
 
+    def forget(self, tool_use_id: str) -> None:
+        """What comes by this id from now on is another call."""
+        self._seen.pop(tool_use_id, None)
+
     def answered(self, request: InboundRequest, answer: Answer) -> None:
         """An answer has been written to the CLI."""
         match request, answer:

@@ -75,7 +75,8 @@ class Outside:
     async def ask(
         self, session: str, request: CanUseTool, *, patience: float = PATIENCE
     ) -> Decision:
-        """May it run? The same call asked again is the same question.
+        """May it run? The same call asked again is the same question until it is allowed: that
+        is for one call, and is told to whoever has asked last.
 
         Cancelled, the caller has gone away: after `patience` seconds the question is withdrawn,
         unless somebody asks it again by then.
@@ -87,7 +88,10 @@ class Outside:
             return await self._denied(seat, request, f"its session is paused: {', '.join(paused)}")
         self._claim(charge.id, request)
         decision = await self._question(charge.id, seat, request, patience).answer()
+        if decision is None:
+            return Deny("Bridle denied this: the same call was asked about again meanwhile")
         seat.gate.answered(request, decision)
+        seat.gate.forget(request.tool_use_id or "")
         return _with_input(decision, request)
 
     def _check(self, charge: Charge) -> None:
@@ -171,8 +175,8 @@ class Outside:
 
 
 class _Question:
-    """Asked by however many callers at a time. It outlives the last of them for a while; `over` is
-    called when it is not asked any more."""
+    """Asked by however many callers, of whom the last is answered. It outlives them for a while;
+    `over` is called when it is not asked any more."""
 
     def __init__(
         self,
@@ -184,25 +188,30 @@ class _Question:
         self.task.add_done_callback(lambda _: over(self))
         self._patience = patience
         self._over = over
-        self._callers = 0
+        self._callers: list[object] = []
         self._is_held = False
+        self._is_told = False
         self._leaving: asyncio.TimerHandle | None = None
 
-    async def answer(self) -> Decision:
-        self._callers += 1
+    async def answer(self) -> Decision | None:
+        """None for one after whom another one has asked."""
+        caller = object()
+        self._callers.append(caller)
         if self._leaving:
             self._leaving.cancel()
         try:
             # Not by `shield`: that the question has ended does not cancel who asks.
             await asyncio.wait([self.task])
         finally:
-            self._callers -= 1
+            is_last = caller is self._callers[-1]
+            self._callers.remove(caller)
             if not self._callers and not self.task.done() and not self._is_held:
                 loop = asyncio.get_running_loop()
                 self._leaving = loop.call_later(self._patience, self._give_up)
         if self.task.cancelled():
             raise ApprovalsClosed("the server ends; the question waits for the next one")
-        return self.task.result()
+        is_told, self._is_told = self._is_told, self._is_told or is_last
+        return self.task.result() if is_last and not is_told else None
 
     def _give_up(self) -> None:
         self._over(self)  # first, so that who asks now asks anew
