@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridle.policy import PRESETS, Allowed, Asked, Call, Denied, Ground, Policy, suggest
+from bridle.policy import PRESETS, Allowed, Asked, Call, Denied, Ground, InForce, Policy, suggest
+from bridle.session.ground import ground_of
 from tests.levels import tries
 from tests.operations import operations
 
@@ -507,6 +509,47 @@ def test_no_command_takes_long_to_judge(command: str) -> None:
     ground = Ground(folder="/tmp", home="/root", resolve=os.path.realpath)
     judge = POLICIES["list"].on(ground)
     assert operations(lambda: judge.judge(bash(command))) < 100 * len(command)
+
+
+def test_a_command_of_more_than_16_kb_is_a_persons() -> None:
+    ground = Ground(folder="/tmp", home="/root")
+    for policy in (Policy("autonomous"), Policy("ask", allow=["Bash"]), Policy("edits")):
+        judge = policy.on(ground)
+        assert told(judge.judge(bash("echo " + "a" * (16_384 - 5)))) == "allow"
+        for command in ("echo " + "a" * (16_384 - 4), "ls; " * 40_000, "$((" * 50_000):
+            verdict = judge.judge(bash(command))
+            assert isinstance(verdict, Asked)
+            assert verdict.guard == "the command has more than 16 KB"
+            assert operations(partial(judge.judge, bash(command))) < 100
+    assert told(Policy("ask", deny=["Bash"]).on(ground).judge(bash("a" * 20_000))) == "deny"
+
+
+LARGE_INPUTS = [
+    Call("Read", {"file_path": "/a" * 80_000}),
+    Call("Write", {"file_path": "/tmp/a", "content": "/x" * 1_000_000}),
+    Call("Glob", {"pattern": "{a,b}" * 10_000}),
+    Call("Grep", {"pattern": "x", "glob": "{a,b}" * 10_000, "path": "/tmp"}),
+    Call("Skill", {"skill": "a" * 100_000}),
+    Call("SlashCommand", {"command": "/x " + "`a` " * 40_000}),
+    Call("Task", {"subagent_type": "a/" * 50_000, "prompt": "x"}),
+    Call("WebFetch", {"url": "http://" + "a." * 80_000}),
+    Call("mcp__x__y", {"a": ["/etc/x"] * 100_000}),
+    Call("mcp__x__y", {"a": [f"/etc/{number}" for number in range(1990)]}),
+    Call("mcp__x__y", {"a": ["/tmp", "/usr", "/etc", *(f"p{number}" for number in range(1900))]}),
+    Call("mcp__x__y", {"a": [f"{'/p' * 2000}{number}" for number in range(1900)]}),
+    Call("mcp__x__y", {"a": [f"{'*/' * 50}{number}" for number in range(190)]}),
+    Call("mcp__x__y", {"a": "{a,b}/" * 3_000}),
+    Call("mcp__x__y", {"a": "[a" * 100_000}),
+]
+
+
+@pytest.mark.parametrize("call", LARGE_INPUTS, ids=lambda call: call.tool)
+def test_no_input_takes_long_to_judge(call: Call) -> None:
+    rules = ["Read(.env)", "Read(**/secret/**)", "WebFetch(domain:evil.com)", "Skill(no:*)"]
+    presets: list[Any] = ["ask", "edits"]
+    for preset in presets:
+        judge = InForce(Policy(preset, deny=rules), ground_of("/tmp", bridle_home="/tmp/b"))
+        assert operations(partial(judge.judge, call)) < 300_000
 
 
 @pytest.mark.parametrize("tool", ["Monitor", "PowerShell", "SomethingNew"])

@@ -29,8 +29,12 @@ from .wording import OWN_PATH, allowed_by, asked_by, by_preset, denied, doubted,
 
 MAX_TEXTS = 2_000
 MAX_SHOWN = 200
-#: So many folders, and so many globs, are looked for in one input.
-MAX_FOLDERS, MAX_GLOBS = 4, 200
+#: No file has a longer path, and nothing that runs commands by itself a longer name.
+MAX_PATH, MAX_NAME = 4096, 1000
+#: So many commands that something runs by itself are judged, with so much said to it.
+MAX_INLINE, MAX_ARGUMENTS = 100, 16_384
+#: So many folders, globs and slashes are looked at in one input, and globs of so many characters.
+MAX_FOLDERS, MAX_GLOBS, MAX_SLASHES, MAX_GLOB_TEXT = 4, 200, 4_000, 4_000
 
 ODD_PATH = "Claude Code may take its path for another one: of blanks and rare characters in it, \
 versions drop or change some"
@@ -79,6 +83,8 @@ class Judge:
         if found := self._by_rule("deny", call, where) or self._rules.whole("deny", call.tool):
             return denied(found)
         named = self._named(call)
+        if named is None:
+            return Asked(f"a person must see this: {TOO_MANY}", guard=TOO_MANY)
         if found := self._hidden([where for where, _ in named], "deny"):
             return denied(found)
         verdict = self._unguarded(call, where, table, preset)
@@ -120,6 +126,8 @@ class Judge:
         name = call.input.get(EXPANDED[call.tool], "")
         if call.tool in SUBAGENTS:
             of_agent = self.ground.agent_commands
+            if isinstance(name, str) and len(name) > MAX_NAME:
+                return (None,)
             found = of_agent(name) if of_agent and isinstance(name, str) else ()
             return (None,) if found is None else found
         if look is None:
@@ -129,10 +137,12 @@ class Judge:
             name, _, arguments = name.strip().removeprefix("/").partition(" ")
         if not isinstance(name, str) or not isinstance(arguments, str | None):
             return (None,)
+        if len(name) > MAX_NAME or len(arguments or "") > MAX_ARGUMENTS:
+            return (None,)
         if "@" in (arguments or ""):
             return (None,)  # a file that is mentioned is read
         found = look(name, arguments or "")
-        return (None,) if found is None else found
+        return (None,) if found is None or len(found) > MAX_INLINE else found
 
     def _unguarded(self, call: Call, where: Place | None, table: Table, preset: Preset) -> Verdict:
         kind = self._kind(call.tool)
@@ -217,24 +227,28 @@ class Judge:
         paths = (guard.path(place, writes=True) for place, _ in named)
         wholes = (guard.whole(place) for place, is_like_a_path in named if is_like_a_path)
         patterns = [glob for place, _ in named for glob in _globs(place)]
-        if len(patterns) > MAX_GLOBS:
+        if len(patterns) > MAX_GLOBS or sum(map(len, patterns)) > MAX_GLOB_TEXT:
             return TOO_MANY
         globs = (guard.pattern(glob, writes=True) for glob in patterns)
         return found or next(filter(None, (*paths, *wholes, *globs)), "")
 
-    def _named(self, call: Call) -> list[tuple[Place, bool]]:
+    def _named(self, call: Call) -> list[tuple[Place, bool]] | None:
         """The files that a tool which we do not know may be told of: any text may be a path. And
-        whether it is written like one, or is a folder."""
+        whether it is written like one, or is a folder. None where there are too many."""
         if call.tool == FETCH or self._kind(call.tool) not in ("web", "mcp", "other"):
             return []
         found: list[tuple[Place, bool]] = []
         texts, folders = paths_in(_texts(call.input)), [call.cwd or self.ground.folder]
+        if sum(text.count("/") for text in texts) > MAX_SLASHES:
+            return None
         for text in texts:
             where = place(text, folders[0], self.ground)
             is_folder = self._is_folder(where)
             found.append((where, _LIKE_A_PATH.match(text) is not None or is_folder))
             if is_folder and len(folders) <= MAX_FOLDERS:
                 folders.append(where.written)
+        if len(texts) * (len(folders) - 1) > MAX_TEXTS:
+            return None
         # One of them may be the folder of another.
         found += [(place(text, at, self.ground), False) for at in folders[1:] for text in texts]
         return found
@@ -315,7 +329,9 @@ def _path(call: Call) -> str | None:
     if field is None:
         return None
     path: Any = call.input.get(field, "")
-    if not isinstance(path, str) or "\0" in path or (not path and call.tool in EDITS):
+    if not isinstance(path, str) or "\0" in path or len(path) > MAX_PATH:
+        return None
+    if not path and call.tool in EDITS:
         return None
     if call.tool in ("Read", "NotebookRead") and not path:
         return None

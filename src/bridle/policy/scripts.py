@@ -23,6 +23,10 @@ from .verdicts import Allowed, Asked, Behavior, Call, Denied, Ground, Verdict
 from .within import perhaps_within, surely_within
 from .wording import OWN_PATH, allowed_by, asked_by, by_preset, denied, doubted
 
+#: A longer command is not read: everybody would wait for that, and no person can judge it by eye.
+MAX_COMMAND = 16_384
+TOO_LONG = f"the command has more than {MAX_COMMAND // 1024} KB"
+
 
 class ScriptJudge:
     """Judges the commands of one agent."""
@@ -39,6 +43,8 @@ class ScriptJudge:
         text = call.input.get("command")
         if not isinstance(text, str) or not text.strip():
             return Asked("there is no command to be read in it")
+        if len(text) > MAX_COMMAND:
+            return Asked(TOO_LONG, guard=TOO_LONG)
         script = Script(text, read_commands(text), call.cwd or self._ground.folder, self._ground)
         if found := self._surely("deny", script) or self._touched("deny", script):
             return denied(found)

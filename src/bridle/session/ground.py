@@ -121,8 +121,11 @@ def _real(path: str) -> str:
             return "/".join((at, *reversed(rest)))
         try:
             target = "" if at in _WHO_ASKS else os.readlink(at)  # noqa: PTH115 - ten times faster
+        except (FileNotFoundError, NotADirectoryError):
+            # Nothing below is there, so nothing there is a link.
+            return os.path.normpath("/".join((at, *reversed(rest))))
         except (OSError, ValueError):
-            target = ""  # no link, or not there
+            target = ""  # no link
         if target:
             links += 1
             found = "" if target.startswith("/") else found
