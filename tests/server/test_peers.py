@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from bridle.server import owners
-from bridle.server.owners import Held, Nowhere, Outside, Owner, is_here, owners_of
+from bridle.server.owners import Held, Hidden, Nowhere, Outside, Owner, is_here, owners_of
 from bridle.server.peers import (
     Clear,
     Lookout,
@@ -101,7 +101,12 @@ def test_a_connection_that_nobody_holds_is_nowhere() -> None:
     with connected(socket.AF_INET, "127.0.0.1") as (caller, called):
         ours, theirs = in_flight(caller)
         with ours, theirs:
-            assert owner(called) == Nowhere()
+            assert is_unless_hidden(owner(called), Nowhere())
+
+
+def is_unless_hidden(found: Owner, wanted: Owner) -> bool:
+    """From an ordinary user another test may hide one of its processes just now."""
+    return found == wanted or (os.geteuid() != 0 and isinstance(found, Hidden))
 
 
 @pytest.mark.usefixtures("all_is_seen")
@@ -114,7 +119,7 @@ def test_but_in_a_container_it_may_be_held_outside(
         assert owner(called) == Held((os.getpid(),))
         ours, theirs = in_flight(caller)
         with ours, theirs:
-            assert owner(called) == Outside(os.geteuid())
+            assert is_unless_hidden(owner(called), Outside(os.geteuid()))
 
 
 def test_an_end_that_is_not_here_while_ours_lives_is_on_another_machine(
