@@ -62,6 +62,22 @@ def files(home: Path) -> list[str]:
 # --- what is in the way
 
 
+async def test_small_answers_are_sent_at_once() -> None:
+    """Else the second of two waits 40 ms for the other side to confirm the first."""
+    sent_at_once: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def called(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = writer.get_extra_info("socket")
+        sent_at_once.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    with sockets.bound_tcp("127.0.0.1", 0) as listener:
+        async with await asyncio.start_server(called, sock=listener):
+            _, writer = await asyncio.open_connection(*listener.getsockname())
+            assert await asyncio.wait_for(sent_at_once, LIMIT)
+            writer.close()
+
+
 async def test_a_port_in_use_is_told_and_nothing_is_touched(home: Home) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

@@ -52,7 +52,8 @@ def bound_tcp(host: str, port: int, *, allow_remote: bool = False) -> Iterator[s
         family, kind, _, _, name = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (socket.gaierror, UnicodeError) as error:
         raise AddressRefused(host, f"it is no address of this machine ({error})") from None
-    with socket.socket(family, kind) as listener:
+    # With its protocol: asyncio has small answers sent at once only where it knows that it is TCP.
+    with socket.socket(family, kind, socket.IPPROTO_TCP) as listener:
         # A port on which old connections still come to their end is free.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
