@@ -217,10 +217,8 @@ def test_an_unknown_block_inside_a_tool_result_leaves_the_good_ones_around_it() 
 @pytest.mark.parametrize(
     "wrong",
     [
-        tool_result(None),
-        tool_result(5),
         {"type": "tool_result", "content": [{"type": "hologram"}]},
-        tool_result([{"type": "hologram"}], is_error="perhaps"),
+        {"type": "tool_result", "content": "x", "tool_use_id": None},
     ],
 )
 def test_a_tool_result_that_can_not_be_read_is_unknown_with_all_it_holds(wrong: Any) -> None:
@@ -228,6 +226,28 @@ def test_a_tool_result_that_can_not_be_read_is_unknown_with_all_it_holds(wrong: 
     assert isinstance(found, Unknown)
     assert found.type == "tool_result"
     assert json.loads(found.raw) == wrong
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted"),
+    [
+        (None, ""),
+        (5, "5"),
+        ({"a": ["b"]}, '{"a":["b"]}'),
+        (["x", {"type": "text", "text": "y"}], None),
+    ],
+)
+def test_a_tool_has_ended_whatever_its_result_looks_like(content: Any, wanted: str | None) -> None:
+    (found,) = content_of(read(user([tool_result(content, is_error="perhaps")])))
+    assert isinstance(found, blocks.ToolResultBlock)
+    assert (found.tool_use_id, found.is_error) == (tool_result("")["tool_use_id"], None)
+    if wanted is None:
+        assert isinstance(found.content, list)
+        assert isinstance(found.content[0], Unknown)
+        assert found.content[1] == blocks.TextBlock("y")
+    else:
+        assert isinstance(found.content, str)
+        assert found.content.replace(" ", "") == wanted
 
 
 def test_a_message_with_two_faults_is_unknown_as_a_whole() -> None:

@@ -8,7 +8,16 @@ import msgspec
 import pytest
 
 from bridle.errors import ControlFailed, NotPending
-from bridle.protocol.answers import ANSWER_OF, Done, Initialized, Interrupted, ModeSet
+from bridle.protocol.answers import (
+    ANSWER_OF,
+    AgentInfo,
+    Done,
+    Initialized,
+    Interrupted,
+    ModeSet,
+    SkillsReloaded,
+    SlashCommand,
+)
 from bridle.protocol.blocks import TextBlock
 from bridle.protocol.connection import Connection
 from bridle.protocol.events import Failure, LineIgnored, MessageReceived, ResponseReceived, Success
@@ -20,6 +29,7 @@ from bridle.protocol.requests import (
     Interrupt,
     McpSetServers,
     OutboundRequest,
+    ReloadSkills,
     SetModel,
     SetPermissionMode,
     StopTask,
@@ -152,10 +162,44 @@ def test_a_refusal_is_raised_where_the_answer_is_asked_for() -> None:
     assert (caught.value.request_id, caught.value.code) == (request_id, "unknown_model")
 
 
-def test_an_unreadable_answer_to_initialize_teaches_nothing() -> None:
+def test_an_answer_to_initialize_is_read_as_far_as_it_can_be() -> None:
+    """A user may have written a list: `argument-hint: [file]`."""
+    commands = [
+        {"name": "a", "description": None, "argumentHint": ["file"]},
+        {"name": "b", "description": "B", "argumentHint": 5, "aliases": None},
+        {"description": "no name"},
+        "none",
+        {"name": "c", "description": "C", "argumentHint": "<x>", "aliases": ["d"]},
+    ]
+    said = {
+        "commands": commands,
+        "models": None,
+        "agents": [{"name": "x", "model": 3, "description": "X"}],
+        "pid": "x",
+        "capabilities": ["y"],
+        "claude_code_version": "9.9.9",
+    }
+    answer = answer_of(Initialize(), said)
+    assert answer == Initialized(
+        commands=[
+            SlashCommand("a"),
+            SlashCommand("b", "B"),
+            SlashCommand("c", "C", "<x>", ["d"]),
+        ],
+        agents=[AgentInfo("x", "X")],
+        capabilities=["y"],
+        claude_code_version="9.9.9",
+    )
+    commands_only = answer_of(ReloadSkills(), {"skills": commands})
+    assert isinstance(commands_only, SkillsReloaded)
+    assert [one.name for one in commands_only.skills] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("said", [[], "x", 5])
+def test_an_answer_to_initialize_that_is_none_teaches_nothing(said: Any) -> None:
     connection = connect()
     request_id, _ = connection.request(Initialize())
-    respond(connection, success(request_id, {"pid": "x", "claude_code_version": "9.9.9"}))
+    respond(connection, success(request_id, said))
     assert connection.capabilities.version is None
 
 

@@ -209,3 +209,9 @@ ANSWER_OF: dict[type[requests.OutboundRequest], type[Answered]] = {
     requests.GetSessionCost: SessionCost,
     requests.GetUsage: UsageReport,
 }
+
+#: These tell what there is: a detail that can't be read takes nothing from the rest. What others
+#: say is gone by, and so is read whole or not at all.
+TELLING: frozenset[type[Answered]] = frozenset(
+    (Initialized, PluginsReloaded, SkillsReloaded, McpServers, ContextUsage, UsageReport)
+)

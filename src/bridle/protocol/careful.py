@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar, get_args
+from typing import Any, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Raw, Struct
@@ -115,14 +115,32 @@ def read_block(raw: bytes) -> Block:
         reason = _reason(error)
     members = members_of(raw)
     if text_in(members, "type") == "tool_result":
-        try:
-            parts = _RAWS.decode(members.get("content", b""))
-            result = msgspec.json.decode(_encode_with(members, content=[]), type=ToolResultBlock)
-            result.content = [read_block(bytes(part)) for part in parts]
-            return result
-        except DECODE_ERRORS:
-            return Unknown("tool_result", bytes(raw), reason)
+        content = bytes(members.pop("content", b"null"))
+        found = _leniently(ToolResultBlock, members)
+        if found:
+            found[0].content = _result_content(content)
+            return found[0]
     return Unknown(text_in(members, "type"), bytes(raw), reason)
+
+
+def _result_content(raw: bytes) -> str | list[Block]:
+    """A call is over when its result has come, whatever that looks like."""
+    try:
+        return [read_block(bytes(part)) for part in _RAWS.decode(raw)]
+    except DECODE_ERRORS:
+        pass
+    try:
+        return _TEXT.decode(raw)
+    except DECODE_ERRORS:
+        return "" if raw == b"null" else raw.decode("utf-8", "replace")
+
+
+def read_answer(raw: bytes, kind: type[_S]) -> _S | None:
+    """An answer without those of its optional parts that can't be read; None if it is no object."""
+    if not raw.lstrip().startswith(b"{"):
+        return None
+    found = _leniently(kind, members_of(raw))
+    return found[0] if found else None
 
 
 def input_in(raw: bytes) -> Raw:
@@ -190,7 +208,8 @@ def _read_carefully(line: bytes, error: Exception) -> Reading:
 
 
 def _leniently(kind: type[_S], members: Members) -> tuple[_S, tuple[str, ...]] | None:
-    """The struct without the optional fields that can't be read; None if a required one can't."""
+    """The struct without the optional fields that can't be read; None if a required one can't. Of a
+    list it keeps those that can be."""
     values: dict[str, Any] = {}
     dropped: list[str] = []
     for field in msgspec.structs.fields(kind):
@@ -200,6 +219,10 @@ def _leniently(kind: type[_S], members: Members) -> tuple[_S, tuple[str, ...]] |
                 values[field.name] = msgspec.json.decode(raw, type=field.type)
         except DECODE_ERRORS as error:
             dropped.append(f"{field.encode_name}: {_reason(error)}")
+            [inner] = get_args(field.type) if get_origin(field.type) is list else [None]
+            if isinstance(inner, type) and issubclass(inner, Struct):
+                parts = (_leniently(inner, members_of(part)) for part in raws_in(raw or b""))
+                values[field.name] = [part[0] for part in parts if part]
         if field.required and field.name not in values:
             return None
     return kind(**values), tuple(dropped)

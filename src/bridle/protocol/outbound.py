@@ -11,8 +11,9 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from ..errors import InvalidRequest, InvalidState, NotPending
-from .answers import ANSWER_OF, Done
+from .answers import ANSWER_OF, TELLING, Done
 from .blocks import KnownBlock, TextBlock
+from .careful import read_answer
 from .codec import DECODE_ERRORS, UNWRITABLE, check, encode_line
 from .control import (
     ControlCancelLine,
@@ -224,4 +225,5 @@ def _outcome(
     try:
         return Success(msgspec.json.decode(raw, type=kind))
     except DECODE_ERRORS as error:
-        return Success(Unknown(subtype_of(request), raw, str(error)))
+        answer = read_answer(raw, kind) if kind in TELLING else None
+        return Success(answer or Unknown(subtype_of(request), raw, str(error)))
