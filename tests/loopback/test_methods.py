@@ -14,7 +14,10 @@ from bridle.loopback import METHODS, SERVER, loopback_of, tools_of
 from bridle.loopback.calls import NOTICE
 from bridle.protocol.outbound import WithMentions
 from bridle.session.tools import ToolServers
+from bridle.supervisor.kept_policies import BUCKET, KeptPolicy
+from bridle.supervisor.making import gate_of
 from bridle.views import stream
+from tests.policy.grounds import bash, told
 from tests.supervisor.homes import (
     ASKS,
     DONE,
@@ -124,6 +127,46 @@ async def test_a_child_is_what_its_parent_wants_within_what_it_is_itself(home: H
         assert not got["loopback_enabled"]
         seen = await first_of(supervisor, parent.id, stream.CHILD_CREATED)
         assert [one.session for one in seen] == [child.id]
+
+
+async def test_a_child_may_be_under_a_policy_that_a_person_keeps(home: Home) -> None:
+    async with opened(home) as supervisor:
+        parent = await parent_with(home, supervisor, *TURN, policy="edits")
+        kept = supervisor.journal.bucket(BUCKET, KeptPolicy)
+        for name, preset in (("mine", "edits"), ("wide", "autonomous")):
+            text = f'preset = "{preset}"\ndeny = ["Bash(rm:*)"]'
+            await kept.put(name, KeptPolicy(text=text, by=ME, at=0), 0)
+        made = await parent.ok("claudecode_create", name="child", policy="mine")
+        record = supervisor.get(made["id"])
+        gate, _ = await gate_of(supervisor._means, record, "a launch")
+        assert told(gate.policy.judge(bash("rm x"))) == "deny"
+        assert gate.policy.policy.preset == "edits"
+        given = await parent.call("claudecode_create", None, name="other", policy="wide")
+        assert given["code"] == "wider_than_parent"
+        given = await parent.call("claudecode_create", None, name="other", policy="none")
+        assert "a policy that a person has stored" in given["message"]
+
+
+#: What each tool must be given.
+REQUIRED: dict[str, dict[str, Any]] = {
+    "claudecode_create": {"name": "a"},
+    "claudecode_chat_async": {"prompt": "a"},
+    "claudecode_chat": {"prompt": "a"},
+    "claudecode_fork": {"new_name": "a"},
+    "loopback_respond": {"approval_id": "a", "approve": True},
+    "loopback_escalate": {"approval_id": "a", "why": "b"},
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_nothing_in_place_of_an_argument_is_as_if_it_was_left_out(name: str) -> None:
+    method, required = METHODS[name], REQUIRED.get(name, {})
+    optional = [one.encode_name for one in msgspec.structs.fields(method.arguments)]
+    nothing = dict.fromkeys(one for one in optional if one not in required)
+    assert method.read({**required, **nothing}) == method.read(required)
+    for one in required:
+        with pytest.raises(msgspec.ValidationError, match=one):
+            method.read({**required, one: None})
 
 
 WIDER = [
@@ -243,7 +286,6 @@ async def test_arguments_that_do_not_fit_are_told_with_what_would(home: Home) ->
             assert given["code"] == "invalid_arguments"
             return str(given["message"])
 
-        assert "'edits', 'plan'" in await said(name="c", policy="trusted")
         assert "'acceptEdits'" in await said(name="c", permission_mode="yolo")
         assert "there is name, working_dir," in await said(name="c", workdir=".")
         assert "there is turns, cost_usd," in await said(name="c", limits={"max_cost": 5})

@@ -115,8 +115,11 @@ async def test_what_the_policy_decides_is_answered_at_once_and_is_in_the_log(hom
         assert allowed == {"behavior": "allow", "updatedInput": {"command": "ls -l"}}
         assert denied["behavior"] == "deny"
         assert "Bash(rm:*)" in denied["message"]
-        events = await server.supervisor.journal.log.read(session, 0, 100)
-        judged = [json.loads(one.body) for one in events if one.kind == JUDGED]
+        judged: list[Any] = []
+        async with asyncio.timeout(LIMIT):
+            while len(judged) < 2:  # a no goes out before it is in the log
+                events = await server.supervisor.journal.log.read(session, 0, 100)
+                judged = [json.loads(one.body) for one in events if one.kind == JUDGED]
         assert [one["tool_use_id"] for one in judged] == ["t1", "t2"]
 
 

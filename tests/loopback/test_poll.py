@@ -290,7 +290,7 @@ async def test_an_answer_is_bounded_whatever_was_said(home: Home, detail: str) -
 
 
 async def test_what_an_approval_asks_can_be_seen_whole(home: Home) -> None:
-    given = {"command": "echo " + "x" * 20_000}
+    given = {"command": "echo " + "x" * 16_000}
     steps = (
         *(PROMPT, INIT),
         {"ask": {"tool_name": "Bash", "input": given, "tool_use_id": "t1"}, "id": "q1"},
@@ -311,8 +311,8 @@ async def test_an_answer_about_many_sessions_is_bounded_too(home: Home) -> None:
     asks = [
         {
             "ask": {
-                "tool_name": "Bash",
-                "input": {"command": "x" * 30_000},
+                "tool_name": "Write",
+                "input": {"file_path": "a", "content": "x" * 30_000},
                 "tool_use_id": f"t{n}",
             },
             "id": f"q{n}",

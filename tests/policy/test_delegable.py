@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bridle.errors import InvalidPolicy, InvalidRule
 from bridle.policy import InForce, Policy, parse_policy
 from bridle.policy.delegable import MOST, delegable
-from bridle.server.policies import parsed as kept
+from bridle.supervisor.kept_policies import parsed as kept
 from tests.levels import tries
 
 from .grounds import GROUND

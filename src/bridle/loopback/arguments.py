@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from ..policy.presets import Preset
 from ..protocol.permissions import PermissionMode
 from ..views.detail import Detail
 
@@ -110,12 +109,13 @@ class Create(_Arguments, frozen=True, kw_only=True):
         PermissionMode | None, Meta(description="The CLI's mode. Never wider than your own.")
     ] = None
     policy: Annotated[
-        Preset | None,
+        _Name | None,
         Meta(
             description="What it may do without a rule that allows it. 'ask' (so it is without "
             "this): read files; all else is asked. 'read-only', 'plan': read files and look around "
             "by commands; changes are refused. 'edits': that, and change files in its folder; "
-            "other commands are asked. 'autonomous': nearly all. Never wider than your own."
+            "other commands are asked. 'autonomous': nearly all. Or the name of a policy that a "
+            "person has kept for you. Never wider than your own."
         ),
     ] = None
     limits: Annotated[LimitsGiven | None, Meta(description="What it and all below it may use.")] = (

@@ -11,7 +11,10 @@ from typing import Any
 from msgspec.structs import asdict
 
 from ..errors import UnknownSession
+from ..policy.presets import NAMES
 from ..supervisor import Limits, SessionRecord
+from ..supervisor.kept_policies import kept_policy
+from ..supervisor.policies import PolicyGiven
 from .arguments import Create, Fork
 from .calls import Call, Json, head
 from .refusals import Refusal
@@ -37,12 +40,20 @@ async def _create(call: Call, given: Create, session: str) -> SessionRecord:
         cwd=Path(parent.folder) / given.working_dir,
         by=call.agent,
         name=given.name,
-        policy=given.policy,
+        policy=await _policy(call, given.policy),
         limits=Limits(**asdict(given.limits)) if given.limits else None,
         asks_above=given.loopback_enabled,
         id=session,
         **{name: value for name, value in launch.items() if value is not None},
     )
+
+
+async def _policy(call: Call, name: str | None) -> PolicyGiven | None:
+    """A preset, or one that a person keeps under this name."""
+    if name is None or name in NAMES:
+        return name
+    # Where there is none, the supervisor says what may be given.
+    return await kept_policy(call.supervisor.journal, name) or name
 
 
 async def fork(call: Call, arguments: Fork) -> Json:

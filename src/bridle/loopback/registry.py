@@ -44,7 +44,10 @@ class Method(Struct, frozen=True):
         return {**own, **({"$defs": defined} if defined else {})}
 
     def read(self, arguments: Mapping[str, Any]) -> Struct:
-        """The arguments of a call; what does not fit is told with what would."""
+        """The arguments of a call; what does not fit is told with what would. Models say null for
+        what they leave out."""
+        if isinstance(arguments, Mapping):
+            arguments = {name: value for name, value in arguments.items() if value is not None}
         try:
             return msgspec.convert(arguments, self.arguments)
         except msgspec.ValidationError as error:

@@ -1,12 +1,10 @@
 """Policies that people keep under a name, and what a caller may give as one.
 
-Owns the records: the text as it was written, by whom, and when. A session is never under the name:
-it is under what the text said when it was given to it.
+Owns who may change them, and how; the records are the supervisor's, whose agents may name one, too.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -14,23 +12,11 @@ from msgspec import Struct
 from ..approvals import Person
 from ..errors import InvalidPolicy, WrongRevision
 from ..journal import Durability, Journal
-from ..policy.files import parse_policy
-from ..policy.policy import Policy
 from ..policy.presets import NAMES
-from ..supervisor.policies import Named, PolicyGiven
+from ..supervisor.kept_policies import BUCKET, NAME, KeptPolicy, kept_policy, parsed
+from ..supervisor.policies import PolicyGiven
 from .given import is_file, path_of
 from .problems import Problem
-
-BUCKET = "named-policies"
-MOST_BYTES = 128 * 1024
-
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-
-
-class KeptPolicy(Struct, frozen=True, kw_only=True):
-    text: str
-    by: Person
-    at: float
 
 
 class Kept(Struct, frozen=True, kw_only=True):
@@ -45,6 +31,7 @@ class KeptPolicies:
     """The policies of a home, by name."""
 
     def __init__(self, journal: Journal, now: Callable[[], float]) -> None:
+        self._journal = journal
         self._records = journal.bucket(BUCKET, KeptPolicy)
         self._now = now
 
@@ -53,7 +40,7 @@ class KeptPolicies:
         return [Kept(name=one.key, revision=one.revision, policy=one.value) for one in found]
 
     async def get(self, name: str) -> Kept:
-        found = await self._records.get(name) if _NAME.fullmatch(name) else None
+        found = await self._records.get(name) if NAME.fullmatch(name) else None
         if found is None:
             raise unknown_policy(name)
         return Kept(name=name, revision=found.revision, policy=found.value)
@@ -87,25 +74,17 @@ class KeptPolicies:
             if not is_file(path):
                 raise InvalidPolicy(text[:200], None, "there is no such file")
             return path
-        if not _NAME.fullmatch(text):
+        kept = await kept_policy(self._journal, text)
+        if kept is None:
             raise unknown_policy(text)
-        return Named(text, parsed(text, (await self.get(text)).policy.text))
-
-
-def parsed(name: str, text: str) -> Policy:
-    """What it says. It includes no files: there is no folder that they could be beside of."""
-    if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
-        reason = f"it has more than {MOST_BYTES >> 10} KB"
-        raise InvalidPolicy(name, None, reason)
-    # It is no file that the agent could change.
-    return parse_policy(text, name).with_files(())
+        return kept
 
 
 def check_name(name: str) -> None:
     if name in NAMES:
         words, remedy = f"{name} is a preset.", "Give it another name."
         raise Problem(409, "name_taken", words, remedy, {"name": name})
-    if not _NAME.fullmatch(name) or name.endswith((".toml", ".json")):
+    if not NAME.fullmatch(name) or name.endswith((".toml", ".json")):
         words = (
             "A policy's name has up to 100 letters, digits, - _ and . in it, begins with none of"
             " - and ., and does not end like a file's."

@@ -17,11 +17,12 @@ from ...policy.verdicts import Behavior, Call
 from ...process.spec import LaunchSpec
 from ...session.folder import survey_of
 from ...session.policies import in_force
+from ...supervisor.kept_policies import parsed
 from ...supervisor.policies import Named
 from ..access import HttpRequest, takes
 from ..given import folder_of
 from ..house import House, TheHouse
-from ..policies import Kept, parsed
+from ..policies import Kept
 from ..problems import Problem
 from ..shapes.policies import (
     AnyPolicy,
