@@ -140,6 +140,12 @@ SETTINGS: tuple[Setting, ...] = (
         False,
         "Whether agents end with the server; else they run on and are found again.",
     ),
+    Setting(
+        "anchor_command",
+        "text",
+        None,
+        "A command that is given the anchors of the log, to keep them elsewhere; on its stdin.",
+    ),
     Setting("max_body", "bytes", 32 * MB, "The largest request that the server takes.", least=1024),
     Setting(
         "timeout",
@@ -173,6 +179,7 @@ class Settings:
     escalate_after: float
     free_bytes: int
     stop_agents: bool
+    anchor_command: str | None
     max_body: int
     timeout: float
     #: `default`, a flag, a variable's name, or a file's path.

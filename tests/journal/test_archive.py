@@ -153,6 +153,8 @@ class Meanwhile:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.log = journal.log
+        self.blobs = journal.blobs
+        self.anchors = journal.anchors
 
     async def payload(self, event: Event) -> bytes:
         if event.seq == 2:

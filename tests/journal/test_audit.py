@@ -9,8 +9,18 @@ from typing import cast
 import pytest
 from msgspec.structs import replace
 
-from bridle.journal import BlobRef, Event, Journal, NewEvent, Seal, StreamInfo, Verdict, verify
-from bridle.journal.audit import Verifier, hash_of, seal
+from bridle.journal import (
+    BlobRef,
+    Event,
+    Journal,
+    Kept,
+    NewEvent,
+    Seal,
+    StreamInfo,
+    Verdict,
+    verify,
+)
+from bridle.journal.audit import KEEP, Verifier, hash_of, seal
 from bridle.journal.events import GENESIS
 
 from .engines import Engine
@@ -99,7 +109,7 @@ async def test_a_sealed_event_may_have_a_blob(journal: Journal) -> None:
     first = events[0]
     assert first.blob
     other = replace(first, blob=BlobRef("0" * 64, first.blob.size))
-    assert seen(info, [other, *events[1:]]) == Verdict("a", 1, 1, "it was changed")
+    assert seen(info, [other, *events[1:]]) == Verdict("a", 1, 1, "it was changed", KEEP)
 
 
 @pytest.mark.parametrize("at", [0, 5, -3, 2**53, -0.0, 0.1 + 0.2, 1e300, 5e-324])
@@ -151,19 +161,20 @@ class DeletedMeanwhile:
     """A journal whose stream is deleted when somebody has begun to verify it, and then goes on."""
 
     def __init__(self, journal: Journal, further: list[NewEvent]) -> None:
-        self._log = journal.log
+        self._anchors = journal.anchors
         self._further = further
-        self.read = journal.log.read
         self.blobs = journal.blobs
-        self.log = self
+        self.log = journal.log
+        self.anchors = self
 
-    async def info(self, stream: str) -> StreamInfo:
-        info = await self._log.info(stream)
-        if info.first_seq == 1:
-            await self._log.delete(stream, info.last_seq)
+    async def of(self, stream: str) -> Kept:
+        kept = await self._anchors.of(stream)
+        if kept.info.first_seq == 1:
+            last = kept.info.last_seq
+            await self.log.delete(stream, last)
             if self._further:
-                await self._log.append(stream, self._further, info.last_seq)
-        return info
+                await self.log.append(stream, self._further, last)
+        return kept
 
 
 @pytest.mark.parametrize("further", [[], numbered(4, 5, is_sealed=True)], ids=["ends", "goes on"])
@@ -180,6 +191,7 @@ class WithoutPayloads:
 
     def __init__(self, journal: Journal) -> None:
         self.log = journal.log
+        self.anchors = journal.anchors
         self.blobs = self
         self._journal = journal
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from .anchors import Anchor, Anchored, Fault, Head, Kept
 from .archive import archive, read_archive, verify_archive
-from .audit import Verdict, verify
+from .audit import Audit, Verdict, verify, verify_all
 from .buckets import Bucket, Document
-from .contract import Blobs, EventLog, Feed, Journal, Records, Watch
+from .contract import Anchors, Blobs, EventLog, Feed, Journal, Records, Watch
 from .events import (
     Batch,
     BlobRef,
@@ -27,12 +28,17 @@ from .events import (
 )
 from .journal import memory_journal
 from .projections import Projection, Stamped
+from .tombstones import Tombstone
 
 if TYPE_CHECKING:
     from .sqlite.store import SqliteJournal, open_journal
     from .sqlite.upkeep import Health
 
 __all__ = [
+    "Anchor",
+    "Anchored",
+    "Anchors",
+    "Audit",
     "Batch",
     "BlobRef",
     "Blobs",
@@ -41,10 +47,13 @@ __all__ = [
     "Durability",
     "Event",
     "EventLog",
+    "Fault",
     "Feed",
     "Gone",
+    "Head",
     "Health",
     "Journal",
+    "Kept",
     "Live",
     "NewEvent",
     "Projection",
@@ -54,6 +63,7 @@ __all__ = [
     "SqliteJournal",
     "Stamped",
     "StreamInfo",
+    "Tombstone",
     "Verdict",
     "Watch",
     "archive",
@@ -61,6 +71,7 @@ __all__ = [
     "open_journal",
     "read_archive",
     "verify",
+    "verify_all",
     "verify_archive",
 ]
 

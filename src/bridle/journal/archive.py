@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from ..errors import InvalidArchive, InvalidEntry, WrongSequence
 from ..ids import new_token
-from .audit import Verdict, Verifier
+from .audit import Verdict, Verifier, verify
 from .contract import Journal
 from .events import HEAD_SIZE, BlobRef, Event, Seal, StreamInfo
 from .files import sync, sync_folder
@@ -69,9 +69,12 @@ async def archive(journal: Journal, stream: str, file: Path | str) -> Verdict:
         raise InvalidEntry(f"stream {stream!r} has no events to archive")
     await _write(journal, info, file)
     verdict = await asyncio.to_thread(verify_archive, file)
+    if verdict.is_intact:
+        verdict = await verify(journal, stream)  # a tombstone must not cover what is missing
     try:
         if verdict.is_intact:
-            await journal.log.delete(stream, info.last_seq)
+            why = f"archived: {file.name}, SHA-256 {await asyncio.to_thread(_digest, file)}"
+            await journal.log.delete(stream, info.last_seq, why)
     except WrongSequence:
         _discard(file)  # it is not all of the stream, and to try again needs the name
         raise
@@ -118,6 +121,11 @@ async def _write(journal: Journal, info: StreamInfo, file: Path) -> None:
         raise InvalidArchive(f"{file} can't be written: {error.strerror}") from error
     finally:
         _discard(half)
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return file_digest(opened, "sha256").hexdigest()
 
 
 def _write_lines(out: gzip.GzipFile, lines: list[_Line]) -> None:

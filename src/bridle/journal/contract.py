@@ -12,7 +12,9 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from .anchors import Anchored, Kept, Line
 from .events import Batch, BlobRef, Change, Durability, Event, Live, NewEvent, Record, StreamInfo
+from .tombstones import DELETED
 
 if TYPE_CHECKING:
     from .buckets import Bucket
@@ -92,8 +94,10 @@ class EventLog(Protocol):
     async def streams(self, prefix: str = "") -> list[StreamInfo]:
         """All streams that have events and whose name starts so, by name."""
 
-    async def delete(self, stream: str, expect_last_seq: int) -> None:
+    async def delete(self, stream: str, expect_last_seq: int, why: str = DELETED) -> None:
         """Delete the stream's events, and the blobs that no other stream refers to.
+
+        A sealed tombstone is left, which says when and `why`.
 
         Its numbers go on where they were if it is ever written again. An append that is underway
         may come before it or after.
@@ -171,6 +175,23 @@ class Blobs(Protocol):
         """All of it, checked against its hash; else BlobLost."""
 
 
+class Anchors(Protocol):
+    """Where streams ended, as it was noted outside of the log: an engine may have none."""
+
+    async def of(self, stream: str) -> Kept:
+        """What is kept of the stream beside its events: its tombstone and its anchor."""
+
+    async def all(self) -> Anchored | None:
+        """All that are anchored, also those of which the log has nothing; None if none ever are."""
+
+    async def lines(self) -> list[Line]:
+        """As they were written."""
+
+    async def accept(self, by: str, stream: str | None = None) -> dict[str, str]:
+        """What does not fit is so on purpose, says `by`: it is anchored as it is. Of one stream, or
+        of all and of the anchors themselves ("" is their name). Gives what it was, by stream."""
+
+
 class Journal(Protocol):
     """An event log, records and blobs that belong together."""
 
@@ -185,6 +206,9 @@ class Journal(Protocol):
 
     def bucket(self, name: str, kind: type[T]) -> Bucket[T]:
         """The records of one type: a msgspec Struct, or whatever msgspec can encode."""
+
+    @property
+    def anchors(self) -> Anchors: ...
 
     async def payload(self, event: Event) -> bytes:
         """All of what was appended: the event's body, or the blob where that is only the head."""

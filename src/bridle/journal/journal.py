@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from ..errors import InvalidEntry
+from .anchors import Anchored, Kept, Line
 from .buckets import Bucket
 from .contract import Journal
 from .events import BlobRef, Event
@@ -38,6 +39,25 @@ class StoredBlobs:
         return await self._store.get_blob(ref)
 
 
+class StoredAnchors:
+    """See `contract.Anchors` for what it promises."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def of(self, stream: str) -> Kept:
+        return await self._store.kept(stream)
+
+    async def all(self) -> Anchored | None:
+        return await self._store.anchored()
+
+    async def lines(self) -> list[Line]:
+        return await self._store.anchor_lines()
+
+    async def accept(self, by: str, stream: str | None = None) -> dict[str, str]:
+        return await self._store.accept(by, stream)
+
+
 class StoredJournal:
     """Belongs to the event loop on which it was made. `async with` closes it."""
 
@@ -46,6 +66,7 @@ class StoredJournal:
         self.log = Log(store)
         self.records = StoredRecords(store)
         self.blobs = StoredBlobs(store)
+        self.anchors = StoredAnchors(store)
         self._closing: asyncio.Task[None] | None = None
         store.start(self._settled)
 

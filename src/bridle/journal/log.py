@@ -26,6 +26,7 @@ from .events import (
 )
 from .store import Append, Store
 from .tails import TailFeed, Tails
+from .tombstones import DELETED
 
 #: However many are asked for; a page of the store's is shorter.
 MAX_READ = 1 << 31
@@ -113,9 +114,9 @@ class Log:
         self._check_open()
         return await self._store.streams(prefix)
 
-    async def delete(self, stream: str, expect_last_seq: int) -> None:
+    async def delete(self, stream: str, expect_last_seq: int, why: str = DELETED) -> None:
         self._check_open()
-        await self._store.delete(stream, expect_last_seq)
+        await self._store.delete(stream, expect_last_seq, why)
 
     def settled(self, write: Append) -> None:
         """The store has it, or never will: tell everybody, in the stream's order."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
 
 from ..errors import BlobLost, JournalClosed, JournalError, WrongSequence
+from .anchors import Kept, Line
 from .events import GENESIS, BlobRef, Event, Record, StreamInfo
 from .store import Append, Put, Write
+from .tombstones import Tombstone, tombstone
 
 
 class _Stream:
@@ -18,6 +21,7 @@ class _Stream:
         self.events: list[Event] = []
         self.last_seq = 0
         self.deleted_seal = self.last_seal = GENESIS
+        self.tombstone: Tombstone | None = None
 
 
 class _Bucket:
@@ -68,17 +72,34 @@ class MemoryStore:
         names = [n for n, s in self._streams.items() if s.events and n.startswith(prefix)]
         return [await self.info(name) for name in sorted(names)]
 
-    async def delete(self, stream: str, expect: int) -> None:
+    async def delete(self, stream: str, expect: int, why: str) -> None:
         found = self._streams.get(stream, _Stream())
         if found.last_seq != expect:
             raise WrongSequence(stream, expect, found.last_seq)
         gone, found.events = found.events, []
         found.deleted_seal = found.last_seal
+        if gone:
+            previous = found.tombstone.hash if found.tombstone else b""
+            facts = (stream, expect, found.last_seal, time.time(), why, previous)
+            found.tombstone = tombstone(*facts)
         kept = {e.blob.digest for s in self._streams.values() for e in s.events if e.blob}
         kept |= self._pins.keys()
         for event in gone:
             if event.blob and event.blob.digest not in kept:
                 self._blobs.pop(event.blob.digest, None)
+
+    async def kept(self, stream: str) -> Kept:
+        found = self._streams.get(stream, _Stream())
+        return Kept(await self.info(stream), found.tombstone)
+
+    async def anchored(self) -> None:
+        return None  # what could be anchored would be gone together with the anchors
+
+    async def anchor_lines(self) -> list[Line]:
+        return []
+
+    async def accept(self, _by: str, _stream: str | None) -> dict[str, str]:
+        return {}
 
     async def record(self, bucket: str, key: str) -> Record | None:
         found = self._buckets.get(bucket)

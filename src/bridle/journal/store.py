@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ..errors import WrongRevision, WrongSequence
+from .anchors import Anchored, Kept, Line
 from .audit import seal
 from .events import BlobRef, Durability, Event, Record, StreamInfo
 
@@ -117,7 +118,17 @@ class Store(Protocol):
 
     async def streams(self, prefix: str) -> list[StreamInfo]: ...
 
-    async def delete(self, stream: str, expect: int) -> None: ...
+    async def delete(self, stream: str, expect: int, why: str) -> None: ...
+
+    async def kept(self, stream: str) -> Kept:
+        """What is kept of a stream beside its events, of one moment."""
+
+    async def anchored(self) -> Anchored | None:
+        """None where there are no anchors."""
+
+    async def anchor_lines(self) -> list[Line]: ...
+
+    async def accept(self, by: str, stream: str | None, /) -> dict[str, str]: ...
 
     async def record(self, bucket: str, key: str) -> Record | None: ...
 

@@ -18,8 +18,9 @@ MB = 1024 * 1024
 #: More of them make no length.
 DIGITS = 20
 #: Ends of the addresses that take prompts, or what is asked back: there may be pictures in it, and
-#: whole files in what an agent wants to write.
-_LARGE = ("/sessions", "/send", "/start", "/resume", "/fork", "/decide", "/mcp", "/permit", "/rpc")
+#: whole files in what an agent wants to write. And those that take copies of anchors.
+_PROMPTS = ("/sessions", "/send", "/start", "/resume", "/fork", "/decide")
+_LARGE = (*_PROMPTS, "/mcp", "/permit", "/rpc", "/audit/verify")
 
 
 class BodyLimits(Struct, frozen=True, kw_only=True):

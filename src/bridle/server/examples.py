@@ -20,6 +20,9 @@ from .shapes import decisions
 from .shapes.approvals import Candidate, Explanation, Scope
 from .shapes.events import EventView
 from .shapes.house import (
+    AcceptedView,
+    Accepting,
+    AnchorsView,
     AuditView,
     JournalHealth,
     Released,
@@ -197,6 +200,7 @@ BODIES: dict[str, Any] = {
     "set_session_policy": PolicyChosen(policy="team"),
     "trust": Trusting(folder="~/app", digest="9c1185a5c5e9fc54"),
     "verify_audit": Verifying(session="greeter"),
+    "accept_audit": Accepting(stream="supervisor"),
 }
 
 ANSWERS: dict[str, Any] = {
@@ -330,5 +334,7 @@ ANSWERS: dict[str, Any] = {
     "verify_audit": AuditView(
         is_intact=True,
         streams=[VerdictView(stream=ID, sealed=4, is_intact=True, broken_at=None, reason="")],
+        anchors=AnchorsView(is_intact=True, reason="", remedy="", command=""),
     ),
+    "accept_audit": AcceptedView(accepted={"supervisor": "events 90 to 100 are missing"}),
 }

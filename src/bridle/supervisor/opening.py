@@ -45,6 +45,7 @@ async def open_supervisor(
     expires_in: float | None = None,
     escalate_after: float = ESCALATE_AFTER,
     free_bytes: int = FREE_BYTES,
+    anchor_command: str | None = None,
     stop_limits: StopLimits | None = None,
     environ: Mapping[str, str] | None = None,
     addresses: tuple[str, ...] = (),
@@ -55,15 +56,14 @@ async def open_supervisor(
 
     At most `size` run at a time. `hooks` and `tools` give each session its own: the same ones after
     a restart; `loopback` gives those by which agents run others. Below `free_bytes` on the disk
-    agents are paused. An agent has `escalate_after` seconds to decide for those below it (0: people
-    do). A person is asked before an agent speaks to one of the `addresses`, which are our own.
-    HomeInUse if another has the home, HomeNotPrivate if others could change what is in it.
+    agents are paused; `anchor_command` keeps anchors elsewhere. For `escalate_after` seconds an
+    agent decides for those below it (0: people do). A person is asked before an agent speaks to one
+    of the `addresses`, our own. HomeInUse if another has the home, HomeNotPrivate if not our own.
 
-    One that is asleep only reads what is stored: nothing is taken up, started, or written to the
-    sessions' streams, and what would need that raises Asleep.
+    One that is asleep only reads what is stored; what would need more raises Asleep.
     """
     folder = private_folder(Path(home) if home is not None else default_home())
-    async with _opened(folder) as journal:
+    async with _opened(folder, anchor_command) as journal:
         owners = Owners(journal.log)
         (folder / "spool").mkdir(mode=0o700, exist_ok=True)
         opening = open_approvals(journal, owners=owners, expires_in=expires_in, is_asleep=is_asleep)
@@ -85,8 +85,8 @@ def _give(means: Means, **given: object) -> None:
 
 
 @asynccontextmanager
-async def _opened(folder: Path) -> AsyncIterator[Journal]:
-    opening = open_journal(folder)
+async def _opened(folder: Path, anchor_command: str | None) -> AsyncIterator[Journal]:
+    opening = open_journal(folder, anchor_command=anchor_command)
     try:
         journal = await opening.__aenter__()
     except JournalInUse as error:

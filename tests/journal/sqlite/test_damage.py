@@ -324,10 +324,8 @@ async def test_a_removed_end_of_a_sealed_stream_is_found(home: Path) -> None:
         connection.execute("DELETE FROM event WHERE key & 0xff > 50")
     async with open_journal(home) as journal:
         verdict = await verify(journal, f"{SEALED}-0")
-        assert (verdict.broken_at, verdict.reason) == (
-            50,
-            "the last sealed event is missing or was changed",
-        )
+        assert verdict.broken_at == 51
+        assert verdict.reason.startswith("events 51 to ")
 
 
 async def test_a_removed_last_sealed_event_behind_deleted_ones_is_found(home: Path) -> None:
@@ -340,10 +338,8 @@ async def test_a_removed_last_sealed_event_behind_deleted_ones_is_found(home: Pa
         connection.execute("DELETE FROM event WHERE body = x'36'")
     async with open_journal(home) as journal:
         verdict = await verify(journal, "s")
-        assert (verdict.broken_at, verdict.reason) == (
-            5,
-            "the last sealed event is missing or was changed",
-        )
+        assert verdict.broken_at == 6
+        assert verdict.reason.startswith("event 6 is missing")
 
 
 async def test_a_changed_payload_of_a_sealed_event_is_found(home: Path) -> None:

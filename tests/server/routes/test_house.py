@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
+
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -148,15 +151,49 @@ async def test_the_log_is_verified_stream_by_stream(
     assert audit["is_intact"] is True
     assert {one["stream"] for one in audit["streams"]} == {made.id, "supervisor"}
     one = told(await client.post("/audit/verify", json={"session": "a"}))
-    assert one["streams"] == [
-        {"stream": made.id, "sealed": 1, "is_intact": True, "broken_at": None, "reason": ""}
-    ]
+    intact = {"is_intact": True, "broken_at": None, "reason": "", "remedy": ""}
+    assert one["streams"] == [{"stream": made.id, "sealed": 1, **intact}]
+    assert one["anchors"] is None
     answer = await client.post("/audit/verify", json={"session": "nobody"})
     assert refused(answer) == (404, "unknown_session")
     async with reader_of(house) as reader:
         assert told(await reader.post("/audit/verify"))["is_intact"] is True
+        assert refused(await reader.post("/audit/accept")) == (403, "forbidden")
     async with agent_of(house, made.id) as agent:
         assert refused(await agent.post("/audit/verify")) == (403, "forbidden")
+        assert refused(await agent.post("/audit/accept")) == (403, "forbidden")
+
+
+async def anchored(house: House, stream: str) -> int:
+    anchor = (await house.supervisor.journal.anchors.of(stream)).anchor
+    return anchor.head.last if anchor else 0
+
+
+async def test_a_stream_that_is_cut_is_told_with_what_to_do_and_can_be_accepted(
+    house: House, home: Home, client: httpx.AsyncClient
+) -> None:
+    made = await home.start(house.supervisor, *TURN, name="a", start=False)
+    last = (await house.supervisor.journal.log.info(made.id)).last_seq
+    async with asyncio.timeout(60):
+        while await anchored(house, made.id) < last:
+            await asyncio.sleep(0.02)
+    copy = (house.home / "journal.anchors").read_text()
+    with sqlite3.connect(house.home / "journal.db") as journal:
+        journal.execute("DELETE FROM event WHERE key & 0xff > 1")
+    journal.close()
+    for body in ({}, {"anchors": copy}, {"session": "a"}):
+        audit = told(await client.post("/audit/verify", json=body))
+        assert audit["is_intact"] is False
+        (one,) = [one for one in audit["streams"] if one["stream"] == made.id]
+        assert one["broken_at"] == 2
+        assert "missing" in one["reason"]
+        assert "bridle audit accept" in one["remedy"]
+    answer = await client.post("/audit/verify", json={"anchors": "what?"})
+    assert refused(answer)[0] == 400
+    accepted = told(await client.post("/audit/accept", json={"stream": made.id}))["accepted"]
+    assert accepted.keys() == {made.id}
+    again = told(await client.post("/audit/accept"))["accepted"]
+    assert made.id not in again
 
 
 async def test_a_fleet_that_was_held_back_goes_on(

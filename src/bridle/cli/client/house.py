@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from ...server.shapes.house import AuditView, Released, UsageView, Verifying
+from ...server.shapes.house import (
+    AcceptedView,
+    Accepting,
+    AuditView,
+    Released,
+    UsageView,
+    Verifying,
+)
 from .talk import Talk
 
 
@@ -27,9 +34,14 @@ class HouseOf:
         params = {"models": "true"} if by_model else {}
         return await self._talk.ask("GET", "/usage", UsageView, params=params)
 
-    async def verify(self, session: str | None = None) -> AuditView:
-        body = Verifying(session=session)
+    async def verify(self, session: str | None = None, anchors: str | None = None) -> AuditView:
+        body = Verifying(session=session, anchors=anchors)
         return await self._talk.ask("POST", "/audit/verify", AuditView, body=body)
+
+    async def accept(self, stream: str | None = None) -> dict[str, str]:
+        """What did not fit its anchors, by stream, and is accepted now."""
+        body = Accepting(stream=stream)
+        return (await self._talk.ask("POST", "/audit/accept", AcceptedView, body=body)).accepted
 
     # --- tokens: never their texts, but for a new one
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,7 +24,15 @@ audit = typer.Typer(cls=QuickGroup, no_args_is_help=True, help="Whether the log 
 
 def add_to(app: typer.Typer) -> None:
     register(app, PANEL, usage, "bridle usage", "bridle usage --models --json")
-    register(audit, None, verify, "bridle audit verify", "bridle audit verify fixer")
+    register(
+        audit,
+        None,
+        verify,
+        "bridle audit verify",
+        "bridle audit verify fixer",
+        "bridle audit verify --anchors /mnt/other/anchors.jsonl",
+    )
+    register(audit, None, accept, "bridle audit accept", "bridle audit accept supervisor")
     app.add_typer(audit, name="audit", rich_help_panel=PANEL)
 
 
@@ -66,6 +75,18 @@ def _numbers(total: Total) -> list[str]:
     ]
 
 
+Copy = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Compare with a copy of the anchors that was kept elsewhere (`anchor_command`).",
+        exists=True,
+        dir_okay=False,
+        readable=True,
+    ),
+]
+
+
 def verify(
     context: typer.Context,
     session: Annotated[
@@ -76,33 +97,84 @@ def verify(
             autocompletion=session_names,
         ),
     ] = None,
+    anchors: Copy = None,
     is_json: Json = False,
 ) -> None:
     """Check that what people decided stands in the log as it was written.
 
-    Decisions are chained by their hashes: one that was changed or taken out breaks the chain. Then
-    the exit code is 1.
+    Decisions are chained by their hashes, and where each chain ends is anchored outside of it: what
+    was changed or taken out is found, also from the end. Then the exit code is 1.
     """
     here = Context.of(context, is_json=is_json)
+    if session and anchors:
+        raise typer.BadParameter("a copy is compared with all of it: leave SESSION out")
+    copy = anchors.read_text(encoding="utf-8", errors="replace") if anchors else None
 
     async def work() -> AuditView:
         async with here.client(offline=True) as client:
             found = (await client.sessions.get(session)).id if session else None
-            return await client.house.verify(found)
+            return await client.house.verify(found, copy)
 
     found = here.run(work())
     if is_json:
         here.give(found)
     else:
-        rows: list[list[Cell]] = [
-            [
-                one.stream,
-                str(one.sealed),
-                ("intact", "green") if one.is_intact else ("broken", "bold red"),
-                f"at {one.broken_at}: {one.reason}" if one.broken_at else one.reason,
-            ]
-            for one in found.streams
-        ]
-        show_table(here, ("stream", "sealed", "verdict", "why"), rows)
+        _show(here, found)
     if not found.is_intact:
         raise typer.Exit(FAILED)
+
+
+def _show(here: Context, found: AuditView) -> None:
+    rows: list[list[Cell]] = [
+        [
+            one.stream,
+            str(one.sealed),
+            ("intact", "green") if one.is_intact else ("broken", "bold red"),
+            f"at {one.broken_at}: {one.reason}" if one.broken_at else one.reason,
+        ]
+        for one in found.streams
+    ]
+    remedies = {one.remedy: None for one in found.streams if one.remedy}
+    if found.anchors:
+        ours = found.anchors
+        verdict = ("intact", "green") if ours.is_intact else ("broken", "bold red")
+        rows.append(["(anchors)", "", verdict, ours.reason])
+        remedies |= {ours.remedy: None} if ours.remedy else {}
+    show_table(here, ("stream", "sealed", "verdict", "why"), rows)
+    for remedy in remedies:
+        here.say("")
+        here.say(remedy)
+    if found.anchors and found.anchors.command:
+        here.say("")
+        here.say(f"Anchors are not kept elsewhere: {found.anchors.command}.")
+
+
+def accept(
+    context: typer.Context,
+    stream: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="STREAM", help="Only this one, as `audit verify` names it; without it, all."
+        ),
+    ] = None,
+    is_json: Json = False,
+) -> None:
+    """Say that the log is not what was anchored, and that this is on purpose.
+
+    For an older copy of the home that you have put in place. It is noted who said so. An event that
+    was changed stays broken.
+    """
+    here = Context.of(context, is_json=is_json)
+
+    async def work() -> dict[str, str]:
+        async with here.client(offline=True) as client:
+            return await client.house.accept(stream)
+
+    accepted = here.run(work())
+    if is_json:
+        here.give({"accepted": accepted})
+        return
+    for name, reason in accepted.items():
+        here.say(f"accepted: {name or '(anchors)'}: {reason}")
+    if not accepted:
+        here.say("All fits what is anchored: there is nothing to accept.")

@@ -212,6 +212,7 @@ def options_of(here: Context) -> dict[str, Any]:
         "expires_in": settings.expires_in,
         "escalate_after": settings.escalate_after,
         "free_bytes": settings.free_bytes,
+        "anchor_command": settings.anchor_command,
         "environ": environ,
     }
 

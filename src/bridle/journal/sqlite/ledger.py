@@ -8,14 +8,21 @@ would take a busy server a hundred times as long.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, cast
 
+import msgspec
+
 from ...errors import InvalidEntry, JournalError, WrongSequence
-from ..events import GENESIS, BlobRef, Durability
+from ..anchors import Head
+from ..events import BlobRef, Durability
 from ..store import Append, Put, Write
-from .schema import MAX_STREAM, SEQ_BITS, SEQ_MASK, known
+from ..tombstones import tombstone
+from .anchoring import Anchoring, head_of
+from .readers import read_kept
+from .schema import MAX_STREAM, SEQ_BITS, known
 
 #: The sizes of statements that insert events; what is less than the least has one of its own size.
 #: So there are few of them, and each is prepared once.
@@ -27,13 +34,14 @@ class Drop(Write):
     """The deletion of a stream's events, up to the expected last one. They are gone for readers at
     once; who asked removes the rows, a few at a time."""
 
-    __slots__ = ("expect", "stream")
+    __slots__ = ("expect", "stream", "why")
 
-    def __init__(self, stream: str, expect: int, future: Any) -> None:
+    def __init__(self, stream: str, expect: int, why: str, future: Any) -> None:
         # It must not be refused on a full disk: to delete is how one gets space.
         super().__init__(Durability.POWER, future, 0)
         self.stream = stream
         self.expect = expect
+        self.why = why
 
 
 class Job(Write):
@@ -47,12 +55,18 @@ class Job(Write):
 
 
 class _Head:
-    __slots__ = ("id", "seal", "seq")
+    __slots__ = ("first", "id", "mark", "seal", "seq")
 
-    def __init__(self, id_: int, seq: int, seal: bytes) -> None:
+    def __init__(self, id_: int, head: Head) -> None:
         self.id = id_
-        self.seq = seq
-        self.seal = seal
+        self.first = head.first
+        self.seq = head.last
+        self.seal = head.seal
+        self.mark = head.tombstone
+
+    @property
+    def now(self) -> Head:
+        return Head(self.first, self.seq, self.seal, self.mark)
 
 
 class _Bucket:
@@ -66,8 +80,10 @@ class _Bucket:
 class Ledger:
     """Used by one thread."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, anchoring: Anchoring) -> None:
+        self._connection = connection
         self._execute = connection.execute
+        self._anchoring = anchoring
         self._heads: dict[str, _Head] = {}
         self._buckets: dict[str, _Bucket] = {}
         self._is_synchronous: bool | None = None
@@ -86,7 +102,20 @@ class Ledger:
                 self._commit_any(group)
         except BaseException:
             self.forget()
+            for write in group:
+                if type(write) is Drop:
+                    self._anchoring.not_deleted(write.stream)
             raise
+        self._anchor(group)
+
+    def record(self, number: int, hash_: bytes, is_on_disk: bool) -> None:
+        """How far the file of anchors goes. With `is_on_disk`, it is on the disk when this
+        returns, with all that was committed before."""
+        self._synchronise(is_on_disk)
+        self._execute("BEGIN IMMEDIATE")
+        self._execute("DELETE FROM anchor")
+        self._execute("INSERT INTO anchor VALUES (?, ?)", (number, hash_))
+        self._execute("COMMIT")
 
     def forget(self) -> None:
         """What is remembered may be wrong: look again."""
@@ -124,6 +153,16 @@ class Ledger:
                 _try(self._drop, write)
         self._insert(values)
         self._execute("COMMIT")
+
+    def _anchor(self, group: Sequence[Write]) -> None:
+        names: set[str] = set()
+        on_disk: set[str] = set()
+        for write in group:
+            if isinstance(write, Append | Drop) and not write.error and write.result:
+                names.add(write.stream)
+                if self._is_synchronous and (isinstance(write, Drop) or write.to_seal):
+                    on_disk.add(write.stream)
+        self._anchoring.committed({name: self._heads[name].now for name in names}, on_disk)
 
     # --- one write
 
@@ -164,11 +203,16 @@ class Ledger:
         head = self._head(write.stream)
         if head.seq != write.expect:
             raise WrongSequence(write.stream, write.expect, head.seq)
-        self._execute(
-            "UPDATE stream SET floor = ?, floor_seal = ? WHERE id = ?",
-            (head.seq, head.seal, head.id),
-        )
         write.result = head.id
+        if head.seq < head.first:
+            return  # there is nothing
+        left = tombstone(write.stream, head.seq, head.seal, time.time(), write.why, head.mark)
+        head.first, head.mark = head.seq + 1, left.hash
+        self._anchoring.announce(write.stream, head.now)
+        self._execute(
+            "UPDATE stream SET floor = ?, floor_seal = ?, tombstone = ? WHERE id = ?",
+            (head.seq, head.seal, msgspec.json.encode(left), head.id),
+        )
 
     def _insert(self, values: list[Any]) -> None:
         """The events whose columns these are."""
@@ -188,17 +232,10 @@ class Ledger:
         return head
 
     def _load_head(self, name: str) -> _Head:
-        row = self._execute(
-            "SELECT id, floor, seal FROM stream WHERE name = ?", (known(name),)
-        ).fetchone()
-        if not row:
-            return _Head(0, 0, GENESIS)
-        id_, floor, seal = row
-        (key,) = self._execute(
-            "SELECT max(key) FROM event WHERE key BETWEEN ? AND ?",
-            (id_ << SEQ_BITS, (id_ << SEQ_BITS) | SEQ_MASK),
-        ).fetchone()
-        return _Head(id_, max(floor, (key or 0) & SEQ_MASK), seal or GENESIS)
+        row = self._execute("SELECT id FROM stream WHERE name = ?", (known(name),)).fetchone()
+        kept = read_kept(self._connection, name, None)
+        self._anchoring.loaded(kept)
+        return _Head(row[0] if row else 0, head_of(kept))
 
     def _new_stream(self, name: str) -> int:
         id_ = self._execute("INSERT INTO stream (name) VALUES (?)", (name,)).lastrowid or 0

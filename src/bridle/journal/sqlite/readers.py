@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from threading import local
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
+
+import msgspec
 
 from ...errors import JournalClosed
+from ..anchors import Anchor, Kept
 from ..events import GENESIS, BlobRef, Event, Record, Seal, StreamInfo
+from ..tombstones import Tombstone, unreadable
 from .failures import corrupt, from_sqlite
 from .schema import SEQ_BITS, SEQ_MASK, known
 
@@ -32,9 +36,19 @@ WHERE s.name = :stream ORDER BY e.key LIMIT :limit
 """
 _INFO = f"""
 SELECT s.name, s.floor, (SELECT max(key) & {SEQ_MASK} FROM event e WHERE e.key
-BETWEEN s.id << {SEQ_BITS} AND (s.id << {SEQ_BITS} | {SEQ_MASK})), s.floor_seal, s.seal
+BETWEEN s.id << {SEQ_BITS} AND (s.id << {SEQ_BITS} | {SEQ_MASK})), s.floor_seal, s.seal,
+s.tombstone
 FROM stream s
 """
+
+
+_NEXT_SEAL = f"""
+SELECT e.seal FROM stream s JOIN event e
+ON e.key > (s.id << {SEQ_BITS} | :after) AND e.key <= (s.id << {SEQ_BITS} | {SEQ_MASK})
+WHERE s.name = :stream AND e.seal IS NOT NULL ORDER BY e.key LIMIT 1
+"""
+_Row: TypeAlias = tuple[str, int, int | None, bytes | None, bytes | None, bytes | None]
+_TOMBSTONE = msgspec.json.Decoder(Tombstone)
 
 
 class Readers:
@@ -99,6 +113,24 @@ def read_info(connection: sqlite3.Connection, stream: str) -> StreamInfo:
     return _info(row) if row else StreamInfo(stream, 1, 0)
 
 
+def read_kept(connection: sqlite3.Connection, stream: str, anchor: Anchor | None) -> Kept:
+    row = connection.execute(f"{_INFO} WHERE s.name = ?", (known(stream),)).fetchone()
+    return _kept(row, anchor) if row else Kept(StreamInfo(stream, 1, 0), None, anchor)
+
+
+def read_all_kept(connection: sqlite3.Connection, anchors: Mapping[str, Anchor]) -> list[Kept]:
+    """Of all streams, those that are only anchored as well."""
+    anchors = dict(anchors)
+    found = [_kept(row, anchors.pop(row[0], None)) for row in connection.execute(_INFO).fetchall()]
+    gone = [Kept(StreamInfo(name, 1, 0), None, anchor) for name, anchor in anchors.items()]
+    return found + gone
+
+
+def first_seal_after(connection: sqlite3.Connection, stream: str, after: int) -> Seal | None:
+    row = connection.execute(_NEXT_SEAL, {"stream": known(stream), "after": after}).fetchone()
+    return _seal(row[0]) if row else None
+
+
 def read_streams(connection: sqlite3.Connection, prefix: str) -> list[StreamInfo]:
     where = "WHERE s.name >= ? AND s.name < ? ORDER BY s.name"
     infos = [_info(row) for row in connection.execute(f"{_INFO} {where}", _range(prefix))]
@@ -132,9 +164,21 @@ def _range(prefix: str) -> tuple[str, str]:
     return (prefix, prefix + chr(sys.maxunicode)) if prefix.isprintable() else ("", "")
 
 
-def _info(row: tuple[str, int, int | None, bytes | None, bytes | None]) -> StreamInfo:
-    name, floor, last, before, seal = row
+def _info(row: _Row) -> StreamInfo:
+    name, floor, last, before, seal, _ = row
     return StreamInfo(name, floor + 1, max(floor, last or 0), seal or GENESIS, before or GENESIS)
+
+
+def _kept(row: _Row, anchor: Anchor | None) -> Kept:
+    info, text = _info(row), row[5]
+    return Kept(info, unpacked_tombstone(text) if text else None, anchor)
+
+
+def unpacked_tombstone(text: bytes) -> Tombstone:
+    try:
+        return _TOMBSTONE.decode(text)
+    except msgspec.MsgspecError:
+        return unreadable()
 
 
 def unpacked_blob(packed: bytes) -> BlobRef:

@@ -10,7 +10,11 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import msgspec
+
 from ...errors import JournalCorrupt, JournalTooNew
+from ..events import GENESIS
+from ..tombstones import tombstone
 
 #: Says in the file's header that it is ours: "brdl".
 APPLICATION_ID = 0x6272646C
@@ -53,6 +57,14 @@ MIGRATIONS: tuple[str, ...] = (
       UNIQUE (bucket, key)
     );
     """,
+    """
+    -- How far the file of anchors goes, of what is on the disk: the last number, and its hash.
+    CREATE TABLE anchor (number INTEGER NOT NULL, hash BLOB NOT NULL);
+    INSERT INTO anchor VALUES (0, zeroblob(32));
+    -- What is left of events that were deleted: JSON, sealed.
+    ALTER TABLE stream ADD COLUMN tombstone BLOB;
+    UPDATE stream SET tombstone = bridle_tombstone(name, floor, floor_seal) WHERE floor > 0;
+    """,
 )
 
 
@@ -72,12 +84,19 @@ def recognise(connection: sqlite3.Connection, path: Path) -> None:
 def migrate(connection: sqlite3.Connection) -> None:
     """Make the tables of a new file, or bring those of an older one up to date."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.create_function("bridle_tombstone", 3, _tombstone)
     for number, script in enumerate(MIGRATIONS[version:], version + 1):
         # One transaction each: a crash leaves the version before, whole.
         connection.executescript(
             f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number};"
             f" PRAGMA application_id = {APPLICATION_ID}; COMMIT;"
         )
+
+
+def _tombstone(name: str, floor: int, seal: bytes | None) -> bytes:
+    """Of what was deleted before there were tombstones."""
+    why = "deleted before there were tombstones"
+    return msgspec.json.encode(tombstone(name, floor, seal or GENESIS, 0.0, why))
 
 
 def known(name: str) -> str:

@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from ...errors import DiskFull, JournalClosed, JournalUnusable, JournalUnwritable
+from ..anchors import RESTORED, Anchored, Fault, Kept, Line, misfit
 from ..events import BlobRef, Event, Record, StreamInfo
 from ..journal import StoredJournal
 from ..store import Write
+from .anchor_command import AnchorCommand
+from .anchoring import Anchoring
 from .blobs import BlobFiles
 from .failures import disk_full, from_sqlite
 from .ledger import Drop, Job
@@ -23,6 +26,7 @@ from .readers import (
     Readers,
     read_events,
     read_info,
+    read_kept,
     read_record,
     read_records,
     read_streams,
@@ -61,7 +65,8 @@ _log = logging.getLogger(__name__)
 class SqliteStore:
     """See `store.Store`. Made by `open_journal`, in a thread."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, command: str | None = None) -> None:
+        self._command = AnchorCommand(command) if command else None
         self.place = Place(folder)
         try:
             self._open()
@@ -81,7 +86,14 @@ class SqliteStore:
         path = self.place.file
         self._blobs = BlobFiles(self.place.blobs)
         self._space = Space(self.place.ballast)
-        self._writer = Writer(connection, path, self._space)
+        offer = self._command.offer if self._command else _to_nobody
+        self._anchoring = Anchoring(self.place.folder, self._space.ran_out, offer)
+        try:
+            self._anchoring.open(connection)
+        except sqlite3.Error as error:
+            connection.close()
+            raise from_sqlite(error, path) from error
+        self._writer = Writer(connection, path, self._space, self._anchoring)
         self._readers = Readers(path)
         self._checker = Readers(path, 1)
         self._pools = {name: _pool(name) for name in ("get", "put", "put-huge")}
@@ -90,6 +102,8 @@ class SqliteStore:
 
     def start(self, settled: Callable[[list[Write]], None]) -> None:
         self._settled = settled
+        if self._command:
+            self._command.start()
         self._writer.start(asyncio.get_running_loop(), settled)
 
     def discard(self) -> None:
@@ -113,14 +127,38 @@ class SqliteStore:
     async def streams(self, prefix: str) -> list[StreamInfo]:
         return await self._readers.run(lambda c: read_streams(c, prefix))
 
-    async def delete(self, stream: str, expect: int) -> None:
+    async def delete(self, stream: str, expect: int, why: str) -> None:
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self.submit(Drop(stream, expect, future))
+        self.submit(Drop(stream, expect, why, future))
         id_ = await future
         try:
             await self._drop_rows(id_, expect)
         except JournalUnwritable as error:  # for readers they are gone; `vacuum` does the rest
             _log.warning("the events of %s are deleted but take space still: %s", stream, error)
+
+    async def kept(self, stream: str) -> Kept:
+        anchors = self._anchoring.state.streams
+        while True:
+            anchor = anchors.get(stream)  # before: what it says must be there
+            kept = await self._readers.run(lambda c: read_kept(c, stream, anchor))  # noqa: B023
+            if not misfit(kept, anchor) or anchors.get(stream) is anchor:
+                return kept  # else it was deleted while we looked
+
+    async def anchored(self) -> Anchored:
+        problem = await self._readers.run(lambda _: self._anchoring.look())
+        if problem:  # or it was being written: look again where nobody writes
+            problem = await self.job(lambda _: self._anchoring.look())
+        fault = self._anchoring.state.fault
+        if problem and not fault:
+            fault = Fault(0, problem, RESTORED)
+        command = self._command.problem if self._command else ""
+        return Anchored(sorted(self._anchoring.state.streams), fault, command)
+
+    async def anchor_lines(self) -> list[Line]:
+        return await self._readers.run(lambda _: self._anchoring.lines())
+
+    async def accept(self, by: str, stream: str | None) -> dict[str, str]:
+        return await self.job(lambda _: self._writer.accept(by, stream))
 
     async def record(self, bucket: str, key: str) -> Record | None:
         return await self._readers.run(lambda c: read_record(c, bucket, key))
@@ -189,6 +227,8 @@ class SqliteStore:
         for pool in self._pools.values():
             pool.shutdown()
         self._writer.stop()
+        if self._command:
+            self._command.stop()
         self.place.release()
 
 
@@ -211,14 +251,22 @@ class SqliteJournal(StoredJournal):
 
 
 @asynccontextmanager
-async def open_journal(folder: Path | str) -> AsyncIterator[SqliteJournal]:
+async def open_journal(
+    folder: Path | str, *, anchor_command: str | None = None
+) -> AsyncIterator[SqliteJournal]:
     """The journal of a folder (Bridle's home), which is made if there is none.
+
+    The `anchor_command` is given anchors as JSON lines, to keep them elsewhere.
 
     One process at a time may have it open: JournalInUse for another. JournalUnusable and its kinds,
     JournalUnwritable or DiskFull say why it can't be opened, and what to do.
     """
-    async with SqliteJournal(await _opened(Path(folder))) as journal:
+    async with SqliteJournal(await _opened(Path(folder), anchor_command)) as journal:
         yield journal
+
+
+def _to_nobody(_: list[Line]) -> None:
+    """There is no command for them."""
 
 
 def _pool(name: str) -> ThreadPoolExecutor:
@@ -234,12 +282,12 @@ def _in_a_thread(do: Callable[[], T]) -> asyncio.Future[T]:
         pool.shutdown(wait=False)
 
 
-async def _opened(folder: Path) -> SqliteStore:
+async def _opened(folder: Path, command: str | None) -> SqliteStore:
     def discard(opening: asyncio.Future[SqliteStore]) -> None:
         if not opening.exception():
             opening.result().discard()
 
-    opening = _in_a_thread(lambda: SqliteStore(folder))
+    opening = _in_a_thread(lambda: SqliteStore(folder, command))
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:

@@ -27,6 +27,7 @@ from ...errors import (
 )
 from ..events import MAX_BATCH_BYTES, Durability
 from ..store import Write
+from .anchoring import Anchoring
 from .failures import disk_full, from_sqlite
 from .ledger import Job, Ledger
 from .space import Space
@@ -49,11 +50,14 @@ _log = logging.getLogger(__name__)
 class Writer:
     """Owns the connection that writes, from `start` to `stop`."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, space: Space) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path, space: Space, anchoring: Anchoring
+    ) -> None:
         self._connection = connection
         self._path = path
         self._space = space
-        self._ledger = Ledger(connection)
+        self._anchoring = anchoring
+        self._ledger = Ledger(connection, anchoring)
         self._waiting: deque[Write] = deque()
         self._bell: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._has_rung = False
@@ -70,6 +74,7 @@ class Writer:
 
     def discard(self) -> None:
         """Close the connection of a writer that was never started."""
+        self._anchoring.close()
         self._connection.close()
 
     def submit(self, write: Write) -> None:
@@ -95,17 +100,27 @@ class Writer:
                 self._tell(group)
                 if self._since_checkpoint > CHECKPOINT_ALWAYS:
                     self._checkpoint()
+                if self._anchoring.is_due:
+                    self._anchor()
+        self._anchor()
+        self._anchoring.close()
         with contextlib.suppress(sqlite3.Error):  # it is closed at the latest with the process
             self._connection.close()
 
     def _wait(self) -> bool:
-        if self._since_checkpoint < CHECKPOINT_WHEN_IDLE:
-            return self._bell.get()
-        try:
-            return self._bell.get(timeout=IDLE_SECONDS)
-        except queue.Empty:
-            self._checkpoint()
-            return self._bell.get()
+        may_checkpoint = self._since_checkpoint >= CHECKPOINT_WHEN_IDLE
+        while True:
+            patience = self._anchoring.patience
+            if may_checkpoint:
+                patience = IDLE_SECONDS if patience is None else min(patience, IDLE_SECONDS)
+            try:
+                return self._bell.get(timeout=patience)
+            except queue.Empty:
+                if may_checkpoint:
+                    self._checkpoint()
+                    may_checkpoint = False
+                if self._anchoring.is_due:
+                    self._anchor()
 
     def _next_group(self) -> list[Write]:
         waiting = self._waiting
@@ -196,6 +211,20 @@ class Writer:
             if not self._has_complained:
                 _log.warning("the journal's log could not be moved into its file: %s", error)
             self._has_complained = True
+
+    def _anchor(self) -> None:
+        if self._space.is_full:
+            self._anchoring.postpone()  # the last space is for what people decide
+            return
+        try:
+            self._anchoring.turn(self._ledger.record)
+        except Exception as error:  # noqa: BLE001 - the log goes on without
+            self._roll_back()
+            _log.warning("the journal could not anchor what it has: %s", words_of(error))
+
+    def accept(self, by: str, stream: str | None) -> dict[str, str]:
+        """In a turn of its own: what does not fit its anchors counts no more."""
+        return self._anchoring.accept(self._connection, self._ledger.record, by, stream)
 
     def _tell(self, group: list[Write]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more

@@ -11,11 +11,14 @@ from litestar.params import JSONBody
 
 from ... import __version__
 from ...errors import BridleError, words_of
-from ...journal import Verdict, verify
+from ...journal import Verdict, verify, verify_all
 from ..access import caller_of, takes
 from ..house import House, TheHouse
 from ..shapes.house import (
+    AcceptedView,
+    Accepting,
     Alive,
+    AnchorsView,
     AuditView,
     JournalHealth,
     Released,
@@ -74,11 +77,32 @@ async def verify_audit(house: TheHouse, data: JSONBody[Verifying | None] = None)
     """Whether what people decided stands in the log as it was written, for each stream."""
     journal = house.supervisor.journal
     if data and data.session is not None:
-        streams = [house.supervisor.get(data.session).id]
-    else:
-        streams = [info.name for info in await journal.log.streams()]
-    found = [_view(await verify(journal, stream)) for stream in streams]
-    return AuditView(is_intact=all(one.is_intact for one in found), streams=found)
+        verdict = await verify(journal, house.supervisor.get(data.session).id)
+        return AuditView(is_intact=verdict.is_intact, streams=[_view(verdict)])
+    copy = data.anchors.encode() if data and data.anchors is not None else None
+    audit = await verify_all(journal, copy)
+    fault = audit.fault
+    anchors = AnchorsView(
+        is_intact=fault is None,
+        reason=fault.reason if fault else "",
+        remedy=fault.remedy if fault else "",
+        command=audit.command,
+    )
+    streams = [_view(verdict) for verdict in audit.verdicts]
+    return AuditView(is_intact=audit.is_intact, streams=streams, anchors=anchors)
+
+
+@post("/audit/accept", status_code=200)
+async def accept_audit(
+    request: Request[Any, Any, Any], house: TheHouse, data: JSONBody[Accepting | None] = None
+) -> AcceptedView:
+    """Say that the log is, on purpose, not what was anchored: an older copy was put in place. What
+    was sealed and changed is not accepted by that."""
+    caller = caller_of(request)
+    name = caller.name if caller else ""
+    stream = data.stream if data else None
+    found = await house.supervisor.journal.anchors.accept(name, stream)
+    return AcceptedView(accepted=found)
 
 
 def _view(verdict: Verdict) -> VerdictView:
@@ -88,7 +112,8 @@ def _view(verdict: Verdict) -> VerdictView:
         is_intact=verdict.is_intact,
         broken_at=verdict.broken_at,
         reason=verdict.reason,
+        remedy=verdict.remedy,
     )
 
 
-HANDLERS = [health, release, verify_audit]
+HANDLERS = [health, release, verify_audit, accept_audit]

@@ -70,21 +70,49 @@ class UsageView(Struct, frozen=True, kw_only=True):
 
 
 class Verifying(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Without a session, all streams of the home."""
+    """Without a session, all streams of the home. `anchors` is a copy of the anchors that was kept
+    elsewhere, as JSON lines, to compare all with."""
 
     session: Annotated[str, Meta(max_length=256)] | None = None
+    anchors: str | None = None
+
+
+class Accepting(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Without a stream, all of them, and the anchors themselves."""
+
+    stream: Annotated[str, Meta(max_length=256)] | None = None
+
+
+class AcceptedView(Struct, frozen=True, kw_only=True):
+    """What did not fit, by stream; what was wrong with the anchors themselves has no name."""
+
+    accepted: dict[str, str]
 
 
 class VerdictView(Struct, frozen=True, kw_only=True):
-    """`broken_at` is the number of the first event that does not fit; null where all do."""
+    """`broken_at` is the number of the first event that does not fit; null where all do. `remedy`
+    says what to do."""
 
     stream: str
     sealed: int
     is_intact: bool
     broken_at: int | None
     reason: str
+    remedy: str = ""
+
+
+class AnchorsView(Struct, frozen=True, kw_only=True):
+    """How the anchors of the log are; `command` says why the user's own was not given them."""
+
+    is_intact: bool
+    reason: str
+    remedy: str
+    command: str
 
 
 class AuditView(Struct, frozen=True, kw_only=True):
+    """`anchors` is null where one session was asked for."""
+
     is_intact: bool
     streams: list[VerdictView]
+    anchors: AnchorsView | None = None
