@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import stat
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +18,6 @@ from bridle.errors import InvalidEntry
 from bridle.journal import (
     Audit,
     Durability,
-    Journal,
     NewEvent,
     Verdict,
     archive,
@@ -458,6 +460,90 @@ async def test_a_file_that_cannot_be_written_holds_up_nobody_and_is_told(
     anchor_file(home).write_bytes(saved)
 
 
+WRITES = """
+import asyncio, sys
+from bridle.journal import Durability, NewEvent, open_journal
+
+async def write():
+    async with open_journal(sys.argv[1]) as journal:
+        events = [NewEvent("k", b"x", is_sealed=True)] * 3
+        for last in range(0, 3000, 3):
+            seq = await journal.log.append("s", events, last, Durability.POWER)
+            print(seq, flush=True)
+
+asyncio.run(write())
+"""
+
+
+@pytest.mark.parametrize("acknowledged", [1, 7])
+async def test_what_kill_9_leaves_is_intact_and_no_cut_hides_in_it(
+    home: Path, acknowledged: int
+) -> None:
+    writer = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WRITES, str(home), stdout=asyncio.subprocess.PIPE
+    )
+    assert writer.stdout
+    last = 0
+    async with asyncio.timeout(60):
+        for _ in range(acknowledged):
+            last = int(await writer.stdout.readline())
+        writer.kill()
+        await writer.wait()
+    shutil.copytree(home, home.with_name("again"))
+    assert (await audit_twice(home.with_name("again"))).is_intact
+    # Nobody has opened it since: what was acknowledged is anchored all the same.
+    cut_tail(home, "s", last - 1)
+    assert broken(await audit_twice(home)) == {"s": last}
+
+
+ORDER = """
+import asyncio, sys
+from bridle.journal import Durability, NewEvent, open_journal
+
+async def write():
+    async with open_journal(sys.argv[1]) as journal:
+        for last in range(40):
+            event = NewEvent("k", b"x", is_sealed=last % 3 == 0)
+            await journal.log.append("s", [event], last, list(Durability)[last % 2])
+            if last % 10 == 9:
+                await journal.anchor()
+        await journal.log.delete("s", 40)
+        await journal.log.append("s", [event], 40)
+
+asyncio.run(write())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+async def test_an_anchor_is_written_only_of_what_is_on_the_disk(home: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    calls = "trace=pwrite64,write,fsync,fdatasync,ftruncate"
+    traced = ["strace", "-f", "-y", "-s", "4096", "-e", calls, "-o", str(trace)]
+    program = await asyncio.create_subprocess_exec(
+        *traced, sys.executable, "-c", ORDER, str(home), stderr=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(60):
+        assert not await program.wait(), (await program.communicate())[1]
+    is_log_synced = is_intent_synced = True
+    anchored = announced = 0
+    for call in trace.read_text().splitlines():
+        is_log, is_file = "/journal.db-wal>" in call, "/journal.anchors>" in call
+        if "sync(" in call:
+            is_log_synced, is_intent_synced = is_log_synced or is_log, is_intent_synced or is_file
+        elif is_file and "deleting" in call:
+            announced += 1
+            is_intent_synced = False
+        elif is_file and "write" in call:
+            assert is_log_synced, call
+            anchored += 1
+        elif is_log and "write" in call:
+            assert is_intent_synced, "it is deleted before the disk has that it will be"
+            is_log_synced = False
+    assert announced == 1
+    assert anchored > 10
+
+
 # --- older copies
 
 
@@ -594,22 +680,23 @@ async def test_what_is_sealed_for_good_is_anchored_when_it_is_acknowledged(home:
             assert lines_of(home)[-1].head == anchor.head
 
 
-async def test_what_is_not_waited_for_is_anchored_soon(home: Path) -> None:
+async def test_what_is_not_waited_for_is_anchored_soon(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(anchoring, "SECONDS", 0.05)
     async with open_journal(home) as journal:
         await journal.log.append("s", PLAIN, 0)
-        assert (await journal.anchors.of("s")).anchor is None
-        await until_anchored(journal, "s", 10)
+        started = time.monotonic()
+        while not (await journal.anchors.of("s")).anchor:  # each time another thread gets a turn
+            assert time.monotonic() < started + 60
 
 
-async def until_anchored(journal: Journal, stream: str, last: int) -> None:
-    import asyncio
-
-    async with asyncio.timeout(60):
-        while True:
-            anchor = (await journal.anchors.of(stream)).anchor
-            if anchor and anchor.head.last == last:
-                return
-            await asyncio.sleep(0.02)
+async def test_all_can_be_anchored_at_once(home: Path) -> None:
+    async with open_journal(home) as journal:
+        await journal.log.append("s", PLAIN, 0)
+        await journal.anchor()
+        assert lines_of(home)[-1].stream == "s"
+        assert one(home, "SELECT number FROM anchor") == lines_of(home)[-1].number
 
 
 async def test_a_line_carries_what_the_stream_is(home: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bridle.journal import Stamped, verify
+from bridle.journal import Stamped, verify, verify_all
 from bridle.journal.sqlite.store import SqliteJournal, open_journal
 from tests.levels import tries
 
@@ -86,6 +86,8 @@ class Known:
             self.put[key] = count
 
     async def check(self, journal: SqliteJournal) -> None:
+        audit = await verify_all(journal)
+        assert audit.is_intact, audit  # wherever the kill came: between log and anchors, too
         for stream in STREAMS:
             await self._check_stream(journal, stream)
         for key in KEYS:

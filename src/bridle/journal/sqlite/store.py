@@ -157,6 +157,9 @@ class SqliteStore:
     async def anchor_lines(self) -> list[Line]:
         return await self._readers.run(lambda _: self._anchoring.lines())
 
+    async def anchor(self) -> None:
+        await self.job(lambda _: self._writer.anchor())
+
     async def accept(self, by: str, stream: str | None) -> dict[str, str]:
         return await self.job(lambda _: self._writer.accept(by, stream))
 
@@ -243,6 +246,11 @@ class SqliteJournal(StoredJournal):
         """Read everything and say what is wrong with it. Takes as long as the file is large;
         writing goes on."""
         return await self._sqlite.check()
+
+    async def anchor(self) -> None:
+        """Anchor all that is stored, now: before the home is copied, say. Else that is done within
+        a second, and when the journal is closed."""
+        await self._sqlite.anchor()
 
     async def vacuum(self) -> None:
         """Give the space of what was deleted back to the disk, and remove payloads that no event

@@ -222,6 +222,10 @@ class Writer:
             self._roll_back()
             _log.warning("the journal could not anchor what it has: %s", words_of(error))
 
+    def anchor(self) -> None:
+        """In a turn of its own: all that is stored is anchored, and on the disk."""
+        self._anchoring.turn(self._ledger.record)
+
     def accept(self, by: str, stream: str | None) -> dict[str, str]:
         """In a turn of its own: what does not fit its anchors counts no more."""
         return self._anchoring.accept(self._connection, self._ledger.record, by, stream)
