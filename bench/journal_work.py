@@ -50,11 +50,12 @@ async def appends(folder: Path, options: Options) -> Figures:
 
 async def _write(journal: Journal, stream: str, appends: int, options: Options) -> None:
     level, batch, last = LEVELS[options["level"]], options["batch"], 0
+    is_sealed = options.get("is_sealed", False)
     in_flight: deque[asyncio.Future[int]] = deque()
     for _ in range(appends):
         if len(in_flight) == options["in_flight"]:
             await in_flight.popleft()
-        events = [NewEvent("message", BODY) for _ in range(batch)]
+        events = [NewEvent("message", BODY, is_sealed=is_sealed) for _ in range(batch)]
         in_flight.append(journal.log.append(stream, events, last, level))
         last += batch
     for future in in_flight:
@@ -75,9 +76,11 @@ async def single(folder: Path, options: Options) -> Figures:
         beside = asyncio.create_task(store_huge())
         times: list[float] = []
         level, last = LEVELS[options["level"]], 0
+        is_sealed = options.get("is_sealed", False)
         while len(times) < options["appends"] or stored < len(payloads):
             start = time.perf_counter()
-            last = await journal.log.append("small", [NewEvent("message", BODY)], last, level)
+            events = [NewEvent("message", BODY, is_sealed=is_sealed)]
+            last = await journal.log.append("small", events, last, level)
             times.append((time.perf_counter() - start) * 1e6)
         await beside
     return percentiles(times)

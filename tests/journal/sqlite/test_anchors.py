@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bridle.errors import InvalidEntry
+from bridle.errors import InvalidEntry, JournalUnwritable
 from bridle.journal import (
     Audit,
     Durability,
@@ -447,7 +447,6 @@ async def test_a_file_that_cannot_be_written_holds_up_nobody_and_is_told(
 ) -> None:
     monkeypatch.setattr(anchoring, "RETRY_SECONDS", 0.01)
     await fill(home)
-    saved = anchor_file(home).read_bytes()
     anchor_file(home).unlink()
     anchor_file(home).mkdir()
     async with open_journal(home) as journal:
@@ -455,9 +454,13 @@ async def test_a_file_that_cannot_be_written_holds_up_nobody_and_is_told(
         await journal.log.delete("other", 10)
         found = await verify_all(journal)
         assert found.fault
-        assert "anchors can't be written" in found.fault.reason
+        assert "can't be" in found.fault.reason
+        with pytest.raises(JournalUnwritable, match="can't be accepted"):
+            await journal.anchors.accept("ann")
     anchor_file(home).rmdir()
-    anchor_file(home).write_bytes(saved)
+    assert (await audit(home)).fault
+    assert set(await accept_all(home)) == {""}
+    assert (await audit_twice(home)).is_intact
 
 
 WRITES = """
@@ -542,6 +545,23 @@ async def test_an_anchor_is_written_only_of_what_is_on_the_disk(home: Path, tmp_
             is_log_synced = False
     assert announced == 1
     assert anchored > 10
+
+
+async def test_a_cut_that_cannot_be_written_down_is_not_anchored_either(home: Path) -> None:
+    await fill(home)
+    for name in ("sealed", "plain"):
+        cut_tail(home, name, 7)
+    away = home / "away"
+    anchor_file(home).rename(away)
+    anchor_file(home).symlink_to(away)  # it can be read, and is not written to
+    async with open_journal(home) as journal:
+        await journal.log.append("sealed", SEALED, 7, Durability.POWER)
+        assert broken(await verify_all(journal)).keys() == {"sealed", "plain"}
+        away.rename(anchor_file(home))
+        await journal.log.append("sealed", SEALED, 17, Durability.POWER)
+        await journal.log.append("plain", PLAIN, 7)
+        await journal.anchor()
+    assert broken(await audit_twice(home)) == {"sealed": 8, "plain": 8}
 
 
 # --- older copies

@@ -26,10 +26,10 @@ _log = logging.getLogger(__name__)
 class AnchorCommand:
     """Owns a thread, from `start` to `stop`. `offer` may be called from any."""
 
-    def __init__(self, command: str, every: float = EVERY, seconds: float = SECONDS) -> None:
+    def __init__(self, command: str, every: float = EVERY) -> None:
         self._command = command
         self._every = every
-        self._seconds = seconds
+        self._seconds = SECONDS
         #: The newest of each stream and kind, by their numbers.
         self._lines: dict[tuple[str, str], Line] = {}
         self._changed = Condition()

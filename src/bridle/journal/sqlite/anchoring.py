@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ...errors import JournalUnwritable
 from ..anchors import (
     FILE,
     RESTORED,
@@ -26,6 +27,7 @@ from ..anchors import (
     Kept,
     Kind,
     Line,
+    Reading,
     folded,
     misfit,
     other_seal,
@@ -67,6 +69,8 @@ class Anchoring:
         #: What is stored and not anchored yet.
         self._changed: dict[str, Head] = {}
         self._due = 0.0
+        #: What was found broken and could not be written: no anchor of these without it.
+        self._untold: dict[str, Fault] = {}
         #: How far the file goes; how much of that is on the disk; and what the database says.
         self._written = self._synced = self._recorded = (0, GENESIS)
         self._size_when_new = 0
@@ -79,13 +83,12 @@ class Anchoring:
         a crash came before."""
         row = connection.execute("SELECT number, hash FROM anchor").fetchone()
         self._recorded = (row[0], row[1]) if row else (0, GENESIS)
+        reason = "" if row else "the journal's own record of it was removed"
         try:
             reading = self._file.load()
         except OSError as error:
-            self._failed(error)
-            return
+            reading, reason = Reading([]), f"it can't be read: {error.strerror}"
         lines = reading.lines
-        reason = "" if row else "the journal's own record of it was removed"
         reason = reason or _misfit_of_file(lines, *self._recorded)
         if reading.problem and not reason:
             if _is_torn(lines, self._recorded[0]):
@@ -95,7 +98,9 @@ class Anchoring:
         if reason:
             lines = lines + reading.behind
         self.state = folded(lines)
-        self._written = self._synced = (self.state.number, self.state.hash)
+        # What the database says stands until there is a new file: it is how the old one is missed.
+        end = self._recorded if reason else (self.state.number, self.state.hash)
+        self._written = self._synced = end
         self._offer(lines)
         if reason:
             self._begin_again(reason)
@@ -126,7 +131,8 @@ class Anchoring:
         known = self.state.streams.get(name)
         _log.warning("stream %s: %s; `bridle audit verify` says more", name, fault.reason)
         # With the head that was anchored: what is there now may not be on the disk yet.
-        self._write("broken", [(name, known.head if known else Head(), fault)])
+        if not self._write("broken", [(name, known.head if known else Head(), fault)]):
+            self._untold[name] = fault
 
     # --- as writing goes on
 
@@ -208,20 +214,22 @@ class Anchoring:
             fault = (kept.anchor.fault if kept.anchor else None) or fault_of(connection, kept)
             if fault and stream in (None, name):
                 self._changed.pop(name, None)
-                self._write("accepted", [(name, head_of(kept), None)], by=by)
+                self._accept(name, head_of(kept), by)
                 accepted[name] = fault.reason
         if self.state.fault and stream is None:
             accepted[FILE] = self.state.fault.reason
-            self._write("accepted", [(FILE, None, None)], by=by)
+            self._accept(FILE, None, by)
         self._sync()
         record(*self._synced, True)
         self._recorded = self._synced
         return accepted
 
+    def _accept(self, name: str, head: Head | None, by: str) -> None:
+        if not self._write("accepted", [(name, head, None)], by=by):
+            raise JournalUnwritable(f"it can't be accepted: {self.problem}")
+
     def look(self) -> str:
         """What is wrong with the file, or between it and what was written there."""
-        if self.problem:
-            return self.problem
         number, hash_ = self._written
         try:
             reading = self._file.read()
@@ -252,7 +260,11 @@ class Anchoring:
         before, own_fault = (self.state.number, self.state.hash), self.state.fault
         old = {name: self.state.streams.get(name) for name, _, _ in given}
         lines = [] if self.state.number else [self.state.add("start")]
-        lines += [self.state.add(kind, name, head, fault, by) for name, head, fault in given]
+        for name, head, fault in given:
+            if kind == "anchor" and name in self._untold:
+                lines.append(self.state.add("broken", name, head, self._untold[name]))
+            else:
+                lines.append(self.state.add(kind, name, head, fault, by))
         try:
             if self._must_rewrite:
                 raise OSError(0, "it was changed, and can't be replaced")
@@ -268,6 +280,8 @@ class Anchoring:
             self._failed(error)
             return False
         self._written = (self.state.number, self.state.hash)
+        for name in old if self._untold and kind != "deleting" else ():
+            self._untold.pop(name, None)
         self.problem = ""
         self._offer(lines)
         return True

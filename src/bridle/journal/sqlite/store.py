@@ -56,6 +56,8 @@ HUGE = 4 * 1024 * 1024
 STATEMENTS = 96
 #: A log that a burst made large is cut to this when it starts again.
 MAX_IDLE_LOG = 16 * 1024 * 1024
+#: What to do about anchors that can't be written.
+UNWRITABLE = "Make the file one that can be written: what is missing in it is written then."
 #: How many payloads are looked at in one turn of the writer.
 SWEEP = 100
 
@@ -145,14 +147,15 @@ class SqliteStore:
                 return kept  # else it was deleted while we looked
 
     async def anchored(self) -> Anchored:
-        problem = await self._readers.run(lambda _: self._anchoring.look())
-        if problem:  # or it was being written: look again where nobody writes
-            problem = await self.job(lambda _: self._anchoring.look())
-        fault = self._anchoring.state.fault
-        if problem and not fault:
-            fault = Fault(0, problem, RESTORED)
+        anchoring = self._anchoring
+        reason = await self._readers.run(lambda _: anchoring.look())
+        if reason:  # or it was being written: look again where nobody writes
+            reason = await self.job(lambda _: anchoring.look())
+        fault = anchoring.state.fault or (Fault(0, reason, RESTORED) if reason else None)
+        if anchoring.problem:
+            fault = fault or Fault(0, anchoring.problem, UNWRITABLE)
         command = self._command.problem if self._command else ""
-        return Anchored(sorted(self._anchoring.state.streams), fault, command)
+        return Anchored(sorted(anchoring.state.streams), fault, command)
 
     async def anchor_lines(self) -> list[Line]:
         return await self._readers.run(lambda _: self._anchoring.lines())
