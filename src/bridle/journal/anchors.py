@@ -128,7 +128,8 @@ class Anchors:
                 del self.streams[line.stream]
         else:
             fault = fault or line.fault
-            self.streams[line.stream] = Anchor(head, line.at, None, fault)
+            at = known.at if known and known.head == head else line.at
+            self.streams[line.stream] = Anchor(head, at, None, fault)
 
     def afresh(self) -> list[Line]:
         """The lines of a new file that says the same; the chain goes on."""
