@@ -33,6 +33,7 @@
     │   ├── WrongRevision              the record has changed since it was read
     │   ├── UnreadableRecord           a stored document that is not of the type asked for
     │   ├── BlobLost                   a large payload that is gone or not what was stored
+    │   ├── InvalidAnchors             a copy of the anchors that is none
     │   ├── InvalidArchive             a file that is no archive, or a damaged one
     │   ├── JournalClosed              we have closed it ourselves
     │   ├── JournalUnwritable          it can't be written now; what was acknowledged is safe
@@ -76,6 +77,7 @@ from __future__ import annotations
 from .journal import (
     BlobLost,
     DiskFull,
+    InvalidAnchors,
     InvalidArchive,
     InvalidEntry,
     JournalClosed,
@@ -155,6 +157,7 @@ __all__ = [
     "ForeignInput",
     "HomeInUse",
     "HomeNotPrivate",
+    "InvalidAnchors",
     "InvalidAnswer",
     "InvalidArchive",
     "InvalidEntry",

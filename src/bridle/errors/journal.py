@@ -70,6 +70,10 @@ class InvalidArchive(JournalError):
     """A file that is no archive of a stream, or one that was cut or changed."""
 
 
+class InvalidAnchors(JournalError):
+    """A copy of the anchors that is none."""
+
+
 class JournalClosed(JournalError):
     """The journal was closed."""
 

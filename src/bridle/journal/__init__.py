@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .anchors import Anchor, Anchored, Fault, Head, Kept
+from .anchors import Fault, Kept
 from .archive import archive, read_archive, verify_archive
 from .audit import Audit, Verdict, verify, verify_all
 from .buckets import Bucket, Document
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from .sqlite.upkeep import Health
 
 __all__ = [
-    "Anchor",
-    "Anchored",
     "Anchors",
     "Audit",
     "Batch",
@@ -50,7 +48,6 @@ __all__ = [
     "Fault",
     "Feed",
     "Gone",
-    "Head",
     "Health",
     "Journal",
     "Kept",

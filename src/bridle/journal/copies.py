@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from ..errors import InvalidEntry
+from ..errors import InvalidAnchors
 from .anchors import DECODER, RESTORED, Anchor, Fault, Line, folded
 
 
@@ -21,7 +21,7 @@ class Compared(Struct, frozen=True):
 
 
 def compare(copy: bytes, lines: list[Line]) -> Compared:
-    """InvalidEntry if the copy is none."""
+    """InvalidAnchors if the copy is none."""
     copied = _read(copy)
     here = {line.number: line.hash for line in lines}
     if lines:
@@ -50,7 +50,7 @@ def _read(copy: bytes) -> list[Line]:
     try:
         lines = [DECODER.decode(text) for text in copy.splitlines() if text.strip()]
     except msgspec.MsgspecError as error:
-        raise InvalidEntry(f"the copy of the anchors can't be read: {error}") from None
+        raise InvalidAnchors(f"the copy of the anchors can't be read: {error}") from None
     if not lines:
-        raise InvalidEntry("the copy of the anchors is empty: give what your command keeps")
+        raise InvalidAnchors("the copy of the anchors is empty")
     return sorted(lines, key=lambda line: line.number)

@@ -108,6 +108,9 @@ TROUBLES: dict[type[BaseException], Trouble] = {
     ),
     # --- the journal
     errors.JournalError: Trouble(500, "journal_failed", _LOG),
+    errors.InvalidAnchors: Trouble(
+        400, "invalid_anchors", "Give what your `anchor_command` keeps."
+    ),
     errors.InvalidEntry: Trouble(400, "invalid_name", "Give a shorter or simpler name."),
     errors.WrongRevision: Trouble(409, "changed_meanwhile", "Get it again and decide again."),
     errors.WrongSequence: Trouble(409, "changed_meanwhile", "Get it again and decide again."),

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bridle.errors import InvalidEntry, JournalUnwritable
+from bridle.errors import InvalidAnchors, JournalUnwritable
 from bridle.journal import (
     Audit,
     Durability,
@@ -651,7 +651,7 @@ async def test_a_copy_with_gaps_that_is_older_fits(home: Path) -> None:
 @pytest.mark.parametrize("copy", [b"", b"\n", b"what?\n", b"[]"])
 async def test_what_is_no_copy_is_refused(home: Path, copy: bytes) -> None:
     await fill(home)
-    with pytest.raises(InvalidEntry, match="the copy of the anchors"):
+    with pytest.raises(InvalidAnchors, match="the copy of the anchors"):
         await audit(home, copy)
 
 
