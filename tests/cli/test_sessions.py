@@ -302,3 +302,34 @@ def test_the_log_is_verified_and_a_change_in_it_is_found(served: Shell) -> None:
     assert found["is_intact"] is False
     assert [one["stream"] for one in found["streams"] if not one["is_intact"]] == [session["id"]]
     assert os.environ.get("BRIDLE_HOME") != str(served.home)
+
+
+def test_a_log_that_was_cut_is_told_with_what_to_do_and_can_be_accepted(shell: Shell) -> None:
+    import sqlite3
+
+    kept = shell.folder / "kept"
+    shell.env["BRIDLE_ANCHOR_COMMAND"] = f"sh -c 'cat >> {kept}'"
+    shell.claude(*TURN)
+    shell.up()
+    shell.run("start", "go", "--name", "one")
+    session = shell.session("one", "idle")["id"]
+    assert "broken" not in shell.run("audit", "verify")
+    shell.run("stop", "one")
+    shell.end_server()
+    assert session in kept.read_text()
+    assert "broken" not in shell.run("audit", "verify", "--anchors", str(kept))
+    with sqlite3.connect(shell.home / "journal.db") as journal:
+        (id_,) = journal.execute("SELECT id FROM stream WHERE name = ?", (session,)).fetchone()
+        journal.execute("DELETE FROM event WHERE key > ? AND key >> 40 = ?", (id_ << 40 | 3, id_))
+        row = "SELECT substr(seal, 33) FROM event WHERE key >> 40 = ? AND seal IS NOT NULL"
+        (seal,) = journal.execute(f"{row} ORDER BY key DESC", (id_,)).fetchone()
+        journal.execute("UPDATE stream SET seal = ? WHERE id = ?", (seal, id_))
+    journal.close()
+    told = shell.done("audit", "verify", "one")
+    assert told.returncode == 1
+    assert "at 4: events 4 to " in told.stdout
+    assert "bridle audit accept" in told.stdout
+    assert shell.run("audit", "accept").startswith(f"accepted: {session}: events 4 to ")
+    assert "nothing to accept" in shell.run("audit", "accept")
+    assert "broken" not in shell.run("audit", "verify")
+    assert "can't be read" in shell.run("audit", "verify", "--anchors", "/etc/passwd", code=1)

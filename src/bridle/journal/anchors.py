@@ -236,6 +236,8 @@ def misfit(kept: Kept, anchor: Anchor | None) -> Fault | None:
 
 def _misfit_of_tombstone(kept: Kept) -> Fault | None:
     floor = kept.info.first_seq - 1
+    if floor < 0:
+        return Fault(1, "it is said to begin before its first event", RESTORED)
     if kept.tombstone is None:
         if floor:
             return Fault(1, f"{_events(1, floor)} gone, and there is no tombstone", RESTORED)

@@ -7,6 +7,7 @@ gone, or that all of it was sealed anew. What events say that are not sealed, no
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -83,7 +84,7 @@ class Verifier:
         for anchor in anchors:
             self._anchored.setdefault(anchor.head.last, []).append(anchor)
         self._info = info
-        self._seq = info.first_seq - 1
+        self._seq = max(info.first_seq - 1, 0)
         self._hash = info.deleted_seal
         self._sealed = 0
         self._broken: Fault | None = None
@@ -141,7 +142,7 @@ async def verify(journal: Journal, stream: str, copied: Anchor | None = None) ->
     """
     kept = await journal.anchors.of(stream)
     info, anchors = kept.info, [one for one in (kept.anchor, copied) if one]
-    verifier, after = Verifier(info, anchors), info.first_seq - 1
+    verifier, after = Verifier(info, anchors), max(info.first_seq - 1, 0)
     while after < info.last_seq:
         events = await journal.log.read(stream, after, PAGE)
         if not events:
@@ -156,18 +157,23 @@ async def verify(journal: Journal, stream: str, copied: Anchor | None = None) ->
     return verdict
 
 
-async def verify_all(journal: Journal, copy: bytes | None = None) -> Audit:
-    """Verify every stream that is there, or that was once anchored and not deleted, and the anchors
-    themselves. `copy` is what the user's command was given and has kept: JSON lines."""
+async def verify_all(
+    journal: Journal, copy: bytes | None = None, *, only: str | None = None
+) -> Audit:
+    """Verify every stream that is there, or that was once anchored and not deleted (or `only` this
+    one), and the anchors themselves. `copy` is what the user's command was given and has kept: JSON
+    lines."""
     anchored = await journal.anchors.all()
     there = {info.name for info in await journal.log.streams()}
     names = there | set(anchored.streams if anchored else ())
     fault = anchored.fault if anchored else None
     copied: dict[str, Anchor] = {}
     if copy is not None:
-        compared = compare(copy, await journal.anchors.lines())
+        compared = await asyncio.to_thread(compare, copy, await journal.anchors.lines())
         copied, fault = compared.anchors, fault or compared.fault
         names |= copied.keys()
+    if only is not None:
+        there = names = {only}
     verdicts = [await verify(journal, name, copied.get(name)) for name in sorted(names)]
     # What was deleted, and has its tombstone, is of no interest.
     verdicts = [one for one in verdicts if one.stream in there or not one.is_intact]

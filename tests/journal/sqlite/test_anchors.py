@@ -25,6 +25,7 @@ from bridle.journal import (
     verify_all,
 )
 from bridle.journal.sqlite import anchoring
+from bridle.journal.sqlite.schema import SEQ_BITS
 from bridle.journal.sqlite.store import SqliteJournal, open_journal
 
 from .files import one, raw
@@ -34,6 +35,7 @@ from .tampering import (
     cut_head,
     cut_tail,
     digest,
+    id_of,
     lines_of,
     put_back,
     remove_stream,
@@ -249,6 +251,7 @@ async def test_a_name_that_is_used_again_after_its_stream_was_removed_is_found(h
         ("SET tombstone = replace(tombstone, '\"deleted\"', '\"expired\"')", 10),
         ("SET tombstone = NULL", 1),
         ("SET tombstone = 'x'", 1),
+        ("SET tombstone = 5", 1),
         ("SET tombstone = (SELECT tombstone FROM stream WHERE name = 'goes on')", 10),
         ("SET floor = 9, tombstone = replace(tombstone, '10', '9')", 9),
         ("SET floor = 11", 10),
@@ -260,6 +263,27 @@ async def test_a_tombstone_that_was_changed_is_found(home: Path, change: str, at
     with raw(home) as journal:
         journal.execute(f"UPDATE stream {change} WHERE name = 'deleted'")
     assert broken(await audit_twice(home)) == {"deleted": at}
+
+
+@pytest.mark.parametrize(
+    ("change", "at"),
+    [
+        ("SET seal = 'x'", 10),
+        ("SET seal = 5", 10),
+        ("SET floor = -5", 1),
+        ("SET name = x'ff'", 1),
+        ("SET floor_seal = 'x'", 1),
+    ],
+)
+async def test_a_head_that_can_be_none_is_told_of_its_stream(
+    home: Path, change: str, at: int
+) -> None:
+    await fill(home)
+    with raw(home) as journal:
+        journal.execute(f"UPDATE stream {change} WHERE name = 'sealed'")
+    found = await audit_twice(home)
+    assert broken(found) == {"sealed": at}
+    assert found.fault is None
 
 
 async def test_a_tombstone_of_an_unused_stream_is_found(home: Path) -> None:
@@ -327,6 +351,8 @@ FILES: dict[str, Callable[[Path], None]] = {
     "it is something else": fill_with_zeros,
     "the journal's record of it is removed": run("DELETE FROM anchor"),
     "the journal's record of it is another": run("UPDATE anchor SET hash = zeroblob(32)"),
+    "the journal's record of it is none": run("UPDATE anchor SET number = 'x'"),
+    "there are two records of it": run("INSERT INTO anchor SELECT * FROM anchor"),
 }  # fmt: skip
 
 
@@ -361,6 +387,28 @@ async def test_a_change_of_the_file_is_found_while_the_journal_is_open(
     assert not (await audit(home)).is_intact
 
 
+async def test_a_pipe_in_its_place_holds_up_nobody(home: Path) -> None:
+    await fill(home)
+    anchor_file(home).unlink()
+    os.mkfifo(anchor_file(home))
+    async with asyncio.timeout(60):
+        found = await audit_twice(home)
+    assert found.fault
+    assert "it is no file" in found.fault.reason
+    assert anchor_file(home).is_file()
+
+
+async def test_what_is_accepted_while_it_is_open_counts_for_the_writer_as_well(home: Path) -> None:
+    await fill(home)
+    async with open_journal(home) as journal:
+        await journal.log.append("sealed", SEALED, 10, Durability.POWER)
+        cut_tail(home, "sealed", 7)
+        assert set(await journal.anchors.accept("ann")) == {"sealed"}
+        await journal.log.append("sealed", SEALED, 7, Durability.POWER)
+        assert (await verify_all(journal)).is_intact
+    assert (await audit_twice(home)).is_intact
+
+
 async def test_the_file_that_is_not_what_it_was_is_kept(home: Path) -> None:
     await fill(home)
     edit_line(home)
@@ -388,24 +436,22 @@ async def test_a_last_line_that_a_crash_has_torn_is_left_out(home: Path) -> None
         assert lines_of(home)
 
 
-async def test_anchors_that_a_power_loss_took_are_written_again(home: Path) -> None:
+@pytest.mark.parametrize("is_announced", [True, False])
+async def test_a_deletion_whose_anchor_a_power_loss_took_is_known_by_its_announcement(
+    home: Path, is_announced: bool
+) -> None:
     await fill(home)
-    before, copied = lines_of(home), anchor_file(home).read_bytes()
+    before, data = lines_of(home), anchor_file(home).read_bytes()
     async with open_journal(home) as journal:
         await journal.log.append("sealed", SEALED, 10)
         await journal.log.delete("plain", 10)
-    # The lines were not on the disk yet, and so the database says nothing of them either; but for
-    # the announcement of the deletion.
-    kept = [line for line in lines_of(home) if line.kind == "deleting" or line in before]
-    with raw(home) as database:
-        database.execute(
-            "UPDATE anchor SET number = ?, hash = ?", (before[-1].number, before[-1].hash)
-        )
-    anchor_file(home).write_bytes(copied)
-    assert [line.stream for line in kept[len(before) :]] == ["plain"]
-    found = await audit(home)
-    # Without the announcement, the deletion would be a cut.
-    assert broken(found) == {"plain": 1}
+    announced = anchor_file(home).read_bytes()[len(data) :].splitlines(keepends=True)[0]
+    assert b'"deleting","stream":"plain"' in announced
+    anchor_file(home).write_bytes(data + (announced if is_announced else b""))
+    with raw(home) as database:  # which never leads the file
+        facts = (before[-1].number, before[-1].hash)
+        database.execute("UPDATE anchor SET number = ?, hash = ?", facts)
+    assert broken(await audit_twice(home)) == ({} if is_announced else {"plain": 1})
 
 
 async def test_a_deletion_that_was_announced_and_did_not_happen_is_no_fault(home: Path) -> None:
@@ -653,6 +699,23 @@ async def test_what_is_no_copy_is_refused(home: Path, copy: bytes) -> None:
     await fill(home)
     with pytest.raises(InvalidAnchors, match="the copy of the anchors"):
         await audit(home, copy)
+
+
+async def test_what_is_said_not_to_be_found_is_not(home: Path) -> None:
+    """docs/security.md says so: whoever changes that changes the page."""
+    await fill(home)
+    with raw(home) as journal:
+        key = id_of(journal, "plain") << SEQ_BITS | 3
+        journal.execute("UPDATE event SET body = 'other' WHERE key = ?", (key,))
+    assert (await audit_twice(home)).is_intact
+    shutil.copytree(home, home.with_name("ahead"))
+    async with open_journal(home.with_name("ahead")) as other:
+        await other.log.append("sealed", SEALED, 10)
+    shutil.copy(home.with_name("ahead") / "journal.db", home)
+    with raw(home) as journal:
+        last = lines_of(home)[-1]
+        journal.execute("UPDATE anchor SET number = ?, hash = ?", (last.number, last.hash))
+    assert (await audit_twice(home)).is_intact
 
 
 # --- bounds

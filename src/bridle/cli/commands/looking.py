@@ -106,8 +106,6 @@ def verify(
     was changed or taken out is found, also from the end. Then the exit code is 1.
     """
     here = Context.of(context, is_json=is_json)
-    if session and anchors:
-        raise typer.BadParameter("a copy is compared with all of it: leave SESSION out")
     copy = anchors.read_text(encoding="utf-8", errors="replace") if anchors else None
 
     async def work() -> AuditView:
@@ -134,19 +132,17 @@ def _show(here: Context, found: AuditView) -> None:
         ]
         for one in found.streams
     ]
-    remedies = {one.remedy: None for one in found.streams if one.remedy}
-    if found.anchors:
-        ours = found.anchors
-        verdict = ("intact", "green") if ours.is_intact else ("broken", "bold red")
-        rows.append(["(anchors)", "", verdict, ours.reason])
-        remedies |= {ours.remedy: None} if ours.remedy else {}
+    anchors = found.anchors
+    verdict = ("intact", "green") if anchors.is_intact else ("broken", "bold red")
+    rows.append(["(anchors)", "", verdict, anchors.reason])
     show_table(here, ("stream", "sealed", "verdict", "why"), rows)
-    for remedy in remedies:
+    remedies = [*(one.remedy for one in found.streams), anchors.remedy]
+    for remedy in dict.fromkeys(filter(None, remedies)):
         here.say("")
         here.say(remedy)
-    if found.anchors and found.anchors.command:
+    if anchors.command:
         here.say("")
-        here.say(f"Anchors are not kept elsewhere: {found.anchors.command}.")
+        here.say(f"Anchors are not kept elsewhere: {anchors.command}.")
 
 
 def accept(

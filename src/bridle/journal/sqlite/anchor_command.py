@@ -7,7 +7,9 @@ that fails gets them again later; nothing ever waits for it, but for a moment at
 from __future__ import annotations
 
 import logging
+import os
 import shlex
+import signal
 import subprocess
 from threading import Condition, Thread
 
@@ -81,20 +83,21 @@ class AnchorCommand:
 
     def _problem_of(self, data: bytes) -> str:
         try:
-            done = subprocess.run(
+            with subprocess.Popen(
                 shlex.split(self._command),
-                input=data,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                timeout=self._seconds,
-                check=False,
                 start_new_session=True,  # Ctrl-C is not for it
-            )
-        except subprocess.TimeoutExpired:
-            return f"the anchor command did not end in {self._seconds:g} s, and was killed"
+            ) as program:
+                try:
+                    _, said = program.communicate(data, timeout=self._seconds)
+                except subprocess.TimeoutExpired:
+                    os.killpg(program.pid, signal.SIGKILL)  # with all that it has started
+                    return f"the anchor command did not end in {self._seconds:g} s, and was killed"
         except (OSError, ValueError) as error:
             return f"the anchor command can't be run: {error}"
-        if done.returncode:
-            words = done.stderr.decode(errors="replace").strip()[-WORDS:]
-            return f"the anchor command failed ({done.returncode}): {words or 'it said nothing'}"
+        if program.returncode:
+            words = said.decode(errors="replace").strip()[-WORDS:] or "it said nothing"
+            return f"the anchor command failed ({program.returncode}): {words}"
         return ""

@@ -6,7 +6,9 @@ Owns the file; what the lines say is `anchors`'.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 from pathlib import Path
 
 from ..anchors import ENCODER, Line, Reading, read_lines
@@ -32,6 +34,8 @@ class AnchorFile:
         """What is in it now. From any thread."""
         data = b""
         with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(self.path.stat().st_mode):  # a pipe would never end
+                raise OSError(errno.EINVAL, "it is no file")
             data = self.path.read_bytes()
         return read_lines(data)
 
@@ -53,7 +57,7 @@ class AnchorFile:
         self.is_synced = False
         try:
             if os.pwrite(self._descriptor, data, self._size) < len(data):
-                raise OSError(28, os.strerror(28), str(self.path))
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
         except OSError:
             with contextlib.suppress(OSError):  # else the next write is over it
                 os.ftruncate(self._descriptor, self._size)
@@ -76,10 +80,11 @@ class AnchorFile:
             file.flush()
             sync(file.fileno())
         half.replace(self.path)
-        sync_folder(self.path.parent)
         self.close()
         self._size = len(data)
         self.is_synced = True
+        with contextlib.suppress(OSError):  # it has its name all the same
+            sync_folder(self.path.parent)
 
     def set_aside(self) -> None:
         """Keep a file that is not what it was; of several the first."""

@@ -14,6 +14,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable
+from errno import EBUSY
 from pathlib import Path
 
 from ...errors import JournalUnwritable
@@ -44,6 +45,8 @@ RETRY_SECONDS = 10.0
 #: A file above this, and so many times what is in it when it is new, is written anew.
 LARGE = 4 * 1024 * 1024
 TIMES = 4
+#: How long a line is, about.
+LINE = 250
 
 _log = logging.getLogger(__name__)
 
@@ -81,9 +84,7 @@ class Anchoring:
     def open(self, connection: sqlite3.Connection) -> None:
         """Look whether the log has what the anchors say. What it has beyond that is anchored soon:
         a crash came before."""
-        row = connection.execute("SELECT number, hash FROM anchor").fetchone()
-        self._recorded = (row[0], row[1]) if row else (0, GENESIS)
-        reason = "" if row else "the journal's own record of it was removed"
+        reason = self._read_record(connection)
         try:
             reading = self._file.load()
         except OSError as error:
@@ -104,8 +105,23 @@ class Anchoring:
         self._offer(lines)
         if reason:
             self._begin_again(reason)
-        for kept in read_all_kept(connection, self.state.streams):
-            self._compare(connection, kept)
+        self._size_when_new = LINE * len(self.state.streams)
+        try:
+            for kept in read_all_kept(connection, self.state.streams):
+                self._compare(connection, kept)
+        except (TypeError, ValueError) as error:  # the rest can still be used
+            reason = f"the heads of the streams can't be read: {error}"
+            self.state.fault = self.state.fault or Fault(0, reason, RESTORED)
+
+    def _read_record(self, connection: sqlite3.Connection) -> str:
+        """How far the file went, as the database says. What is wrong with that."""
+        rows = connection.execute("SELECT number, hash FROM anchor").fetchall()
+        match rows:
+            case [(int(number), bytes(hash_))]:
+                self._recorded = (number, hash_)
+                return ""
+            case _:
+                return "the journal's own record of it was removed or changed"
 
     def _begin_again(self, reason: str) -> None:
         """The file is not what it was: what it says still counts, in a new one that says so."""
@@ -195,7 +211,15 @@ class Anchoring:
             self._rewrite()
             record(*self._synced, False)
             self._recorded = self._synced
-        self._due = 0.0
+        if not self._changed:
+            self._due = 0.0
+
+    def failed(self, problem: str) -> None:
+        """It is tried again later; the log goes on."""
+        if problem != self.problem:
+            _log.warning("%s; the log goes on", problem)
+        self.problem = problem
+        self._due = time.monotonic() + RETRY_SECONDS
 
     def close(self) -> None:
         self._file.close()
@@ -213,8 +237,8 @@ class Anchoring:
             name = kept.info.name
             fault = (kept.anchor.fault if kept.anchor else None) or fault_of(connection, kept)
             if fault and stream in (None, name):
-                self._changed.pop(name, None)
                 self._accept(name, head_of(kept), by)
+                self._changed.pop(name, None)
                 accepted[name] = fault.reason
         if self.state.fault and stream is None:
             accepted[FILE] = self.state.fault.reason
@@ -267,7 +291,7 @@ class Anchoring:
                 lines.append(self.state.add(kind, name, head, fault, by))
         try:
             if self._must_rewrite:
-                raise OSError(0, "it was changed, and can't be replaced")
+                raise OSError(EBUSY, "it was changed, and can't be replaced")
             self._append(lines, is_urgent=is_urgent)
         except OSError as error:
             self.state.number, self.state.hash = before
@@ -324,11 +348,7 @@ class Anchoring:
         self._offer(lines)
 
     def _failed(self, error: OSError) -> None:
-        problem = f"anchors can't be written: {error.strerror} ({self._file.path})"
-        if problem != self.problem:
-            _log.warning("%s; the log goes on", problem)
-        self.problem = problem
-        self._due = time.monotonic() + RETRY_SECONDS
+        self.failed(f"anchors can't be written: {error.strerror or error} ({self._file.path})")
 
 
 def head_of(kept: Kept) -> Head:

@@ -121,7 +121,8 @@ def read_kept(connection: sqlite3.Connection, stream: str, anchor: Anchor | None
 def read_all_kept(connection: sqlite3.Connection, anchors: Mapping[str, Anchor]) -> list[Kept]:
     """Of all streams, those that are only anchored as well."""
     anchors = dict(anchors)
-    found = [_kept(row, anchors.pop(row[0], None)) for row in connection.execute(_INFO).fetchall()]
+    rows = connection.execute(f"{_INFO} WHERE typeof(s.name) = 'text'").fetchall()
+    found = [_kept(row, anchors.pop(row[0], None)) for row in rows]
     gone = [Kept(StreamInfo(name, 1, 0), None, anchor) for name, anchor in anchors.items()]
     return found + gone
 
@@ -166,7 +167,14 @@ def _range(prefix: str) -> tuple[str, str]:
 
 def _info(row: _Row) -> StreamInfo:
     name, floor, last, before, seal, _ = row
-    return StreamInfo(name, floor + 1, max(floor, last or 0), seal or GENESIS, before or GENESIS)
+    return StreamInfo(name, floor + 1, max(floor, last or 0), _hash(seal), _hash(before))
+
+
+def _hash(found: object) -> bytes:
+    """What is none fits no event."""
+    if found is None:
+        return GENESIS
+    return found if isinstance(found, bytes) else b""
 
 
 def _kept(row: _Row, anchor: Anchor | None) -> Kept:
@@ -177,7 +185,7 @@ def _kept(row: _Row, anchor: Anchor | None) -> Kept:
 def unpacked_tombstone(text: bytes) -> Tombstone:
     try:
         return _TOMBSTONE.decode(text)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, TypeError):
         return unreadable()
 
 

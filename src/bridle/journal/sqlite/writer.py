@@ -220,7 +220,7 @@ class Writer:
             self._anchoring.turn(self._ledger.record)
         except Exception as error:  # noqa: BLE001 - the log goes on without
             self._roll_back()
-            _log.warning("the journal could not anchor what it has: %s", words_of(error))
+            self._anchoring.failed(f"anchors can't be written: {words_of(error)}")
 
     def anchor(self) -> None:
         """In a turn of its own: all that is stored is anchored, and on the disk."""
@@ -228,6 +228,7 @@ class Writer:
 
     def accept(self, by: str, stream: str | None) -> dict[str, str]:
         """In a turn of its own: what does not fit its anchors counts no more."""
+        self._ledger.forget()  # what is in the file counts from now on
         return self._anchoring.accept(self._connection, self._ledger.record, by, stream)
 
     def _tell(self, group: list[Write]) -> None:

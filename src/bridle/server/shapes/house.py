@@ -111,8 +111,6 @@ class AnchorsView(Struct, frozen=True, kw_only=True):
 
 
 class AuditView(Struct, frozen=True, kw_only=True):
-    """`anchors` is null where one session was asked for."""
-
     is_intact: bool
     streams: list[VerdictView]
-    anchors: AnchorsView | None = None
+    anchors: AnchorsView
