@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import sys
 import time
@@ -76,6 +77,7 @@ async def told(journal: SqliteJournal) -> Audit:
         ("sh -c 'echo no disk >&2; exit 3'", "the anchor command failed (3): no disk"),
         ("sh -c 'exit 1'", "the anchor command failed (1): it said nothing"),
         ("/no/such/program", "the anchor command can't be run"),
+        ("no-such-program", "the anchor command can't be run: no-such-program is not on the PATH"),
         ("sh -c 'what", "the anchor command can't be run: No closing quotation"),
     ],
 )
@@ -99,6 +101,22 @@ async def test_a_command_that_hangs_is_killed_and_holds_up_nobody(
         assert "did not end" in (await told(journal)).command
 
 
+async def test_nothing_of_the_current_folder_is_run(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("keep", "sh"):
+        program = tmp_path / name
+        program.write_text("#!/bin/sh\ntouch ran\n")
+        program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f".::{os.environ['PATH']}")
+    for command in ("keep", "./keep", "sh -c 'touch right'"):
+        async with open_journal(home, anchor_command=command) as journal:
+            await append(journal, "a", 1)
+    assert not (tmp_path / "ran").exists()
+    assert (home / "right").exists()  # it runs in the home
+
+
 def until_it_fails(command: AnchorCommand) -> None:
     while not command.problem:
         time.sleep(0.001)
@@ -107,7 +125,7 @@ def until_it_fails(command: AnchorCommand) -> None:
 async def test_what_a_command_did_not_take_it_gets_again(tmp_path: Path) -> None:
     gate, file = tmp_path / "gate", tmp_path / "kept"
     script = f"test -e {gate} && cat >> {file}"
-    command = AnchorCommand(f"sh -c {shlex.quote(script)}", every=0.01)
+    command = AnchorCommand(f"sh -c {shlex.quote(script)}", tmp_path, every=0.01)
     command.offer([Line(1, 1.0, "start"), Line(2, 1.0, "anchor", "a")])
     command.start()
     async with asyncio.timeout(LIMIT):

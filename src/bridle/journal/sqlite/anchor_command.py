@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 import os
 import shlex
+import shutil
 import signal
 import subprocess
+from pathlib import Path
 from threading import Condition, Thread
 
 from ..anchors import ENCODER, Line
@@ -28,8 +30,9 @@ _log = logging.getLogger(__name__)
 class AnchorCommand:
     """Owns a thread, from `start` to `stop`. `offer` may be called from any."""
 
-    def __init__(self, command: str, every: float = EVERY) -> None:
+    def __init__(self, command: str, folder: Path, every: float = EVERY) -> None:
         self._command = command
+        self._folder = folder
         self._every = every
         self._seconds = SECONDS
         #: The newest of each stream and kind, by their numbers.
@@ -81,10 +84,23 @@ class AnchorCommand:
             with self._changed:
                 self._lines = lines | self._lines
 
+    def _words(self) -> list[str]:
+        """Nothing of the current folder is run, where agents may write: it runs in the home, and no
+        relative entry of the PATH counts."""
+        program, *rest = shlex.split(self._command)
+        if "/" not in program:
+            folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+            found = shutil.which(program, path=os.pathsep.join(filter(os.path.isabs, folders)))
+            if found is None:
+                raise ValueError(f"{program} is not on the PATH")
+            program = found
+        return [program, *rest]
+
     def _problem_of(self, data: bytes) -> str:
         try:
             with subprocess.Popen(
-                shlex.split(self._command),
+                self._words(),
+                cwd=self._folder,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,

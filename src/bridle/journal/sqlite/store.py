@@ -68,7 +68,7 @@ class SqliteStore:
     """See `store.Store`. Made by `open_journal`, in a thread."""
 
     def __init__(self, folder: Path, command: str | None = None) -> None:
-        self._command = AnchorCommand(command) if command else None
+        self._command = AnchorCommand(command, folder) if command else None
         self.place = Place(folder)
         try:
             self._open()
