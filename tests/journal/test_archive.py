@@ -263,6 +263,14 @@ def is_refused(file: Path) -> bool:
     return refusals == 2
 
 
+def test_an_archive_with_what_is_no_text_is_refused(archived: Path) -> None:
+    with gzip.open(archived) as lines:
+        data = lines.read()
+    with gzip.open(archived, "wb") as changed:
+        changed.write(data.replace(b'"kind":"said"', b'"kind":"\xef\xef"', 1))
+    assert is_refused(archived)
+
+
 def test_an_archive_that_was_cut_anywhere_is_refused(archived: Path) -> None:
     whole = archived.read_bytes()
     accepted = []

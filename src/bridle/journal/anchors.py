@@ -180,9 +180,10 @@ def _is_edited(line: Line, before: Line | None) -> bool:
 
 def _decoded(text: bytes) -> Line | None:
     try:
-        return DECODER.decode(text)
-    except msgspec.MsgspecError:
+        line = DECODER.decode(text)
+    except (msgspec.MsgspecError, ValueError):  # the latter of what is no text
         return None
+    return line if ENCODER.encode(line) == text else None  # as it was written, to the letter
 
 
 def _problem_of(line: Line | None, before: Line | None, place: int) -> str:

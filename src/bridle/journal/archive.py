@@ -196,7 +196,7 @@ def _lines(file: Path | str) -> Iterator[StreamInfo | _Line]:
                 yield _LINE.decode(line)
     except FileNotFoundError:
         raise InvalidArchive(f"{file} does not exist") from None
-    except (OSError, EOFError, zlib.error, msgspec.MsgspecError) as error:
+    except (OSError, EOFError, zlib.error, msgspec.MsgspecError, ValueError) as error:
         raise InvalidArchive(f"{file} is no archive, or was cut or changed: {error}") from error
     raise InvalidArchive(f"{file} does not have all of its events")
 

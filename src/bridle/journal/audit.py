@@ -105,9 +105,9 @@ class Verifier:
         self._compare()
 
     def verdict(self, fault: Fault | None = None) -> Verdict:
-        """After the last event. A `fault` that was found elsewhere counts where the events
-        themselves show none."""
-        broken = self._broken or fault or self._fault_of_the_end()
+        """After the last event, with a `fault` that was found elsewhere: the first one is told."""
+        found = [one for one in (self._broken, fault) if one]
+        broken = min(found, key=lambda one: one.at, default=None) or self._fault_of_the_end()
         if not broken:
             return Verdict(self._info.name, self._sealed)
         return Verdict(self._info.name, self._sealed, broken.at, broken.reason, broken.remedy)

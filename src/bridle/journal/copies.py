@@ -49,7 +49,7 @@ def compare(copy: bytes, lines: list[Line]) -> Compared:
 def _read(copy: bytes) -> list[Line]:
     try:
         lines = [DECODER.decode(text) for text in copy.splitlines() if text.strip()]
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, ValueError) as error:
         raise InvalidAnchors(f"the copy of the anchors can't be read: {error}") from None
     if not lines:
         raise InvalidAnchors("the copy of the anchors is empty")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import shutil
 import stat
 import sys
@@ -27,8 +28,9 @@ from bridle.journal import (
 from bridle.journal.sqlite import anchoring
 from bridle.journal.sqlite.schema import SEQ_BITS
 from bridle.journal.sqlite.store import SqliteJournal, open_journal
+from tests.levels import tries
 
-from .files import one, raw
+from .files import flip, one, raw
 from .tampering import (
     anchor_file,
     copy_database,
@@ -227,6 +229,18 @@ async def test_a_cut_is_still_told_when_the_stream_has_gone_on(home: Path) -> No
     assert broken(await audit_twice(home)) == {"plain": 17}
 
 
+async def test_of_several_faults_the_first_is_told(home: Path) -> None:
+    await fill(home)
+    cut_tail(home, "sealed", 7)
+    async with open_journal(home) as journal:
+        await journal.log.append("sealed", SEALED, 7)
+    for seq, at in ((12, 8), (3, 3)):
+        with raw(home) as database:
+            key = id_of(database, "sealed") << SEQ_BITS | seq
+            database.execute("UPDATE event SET body = 'other' WHERE key = ?", (key,))
+        assert broken(await audit_twice(home)) == {"sealed": at}
+
+
 async def test_a_cut_is_still_told_when_the_stream_was_deleted_after_it(home: Path) -> None:
     await fill(home)
     cut_tail(home, "sealed", 7)
@@ -252,6 +266,7 @@ async def test_a_name_that_is_used_again_after_its_stream_was_removed_is_found(h
         ("SET tombstone = NULL", 1),
         ("SET tombstone = 'x'", 1),
         ("SET tombstone = 5", 1),
+        ("SET tombstone = x'7b22756e223a22efef227d'", 1),
         ("SET tombstone = (SELECT tombstone FROM stream WHERE name = 'goes on')", 10),
         ("SET floor = 9, tombstone = replace(tombstone, '10', '9')", 9),
         ("SET floor = 11", 10),
@@ -373,6 +388,23 @@ async def test_a_change_of_the_file_is_found_and_stays_found_until_it_is_accepte
     # It is as good as new.
     cut_tail(home, "sealed", 7)
     assert broken(await audit_twice(home)) == {"sealed": 8}
+
+
+@pytest.mark.deeper
+async def test_any_byte_of_the_file_that_is_changed_is_found(home: Path) -> None:
+    await fill(home)
+    data = anchor_file(home).read_bytes()
+    again = home.with_name("again")
+    luck = random.Random(5)
+    for _ in range(tries(10, 500, 10_000)):
+        shutil.copytree(home, again, ignore=shutil.ignore_patterns("journal.ballast"))
+        offset = luck.randrange(len(data))
+        if luck.randrange(4):
+            flip(anchor_file(again), offset, 1 << luck.randrange(8))
+        else:
+            os.truncate(anchor_file(again), offset)
+        assert (await audit(again)).fault, f"at {offset}"
+        shutil.rmtree(again)
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if "record" not in name])
@@ -694,7 +726,7 @@ async def test_a_copy_with_gaps_that_is_older_fits(home: Path) -> None:
     assert (await audit_twice(home, copy)).is_intact
 
 
-@pytest.mark.parametrize("copy", [b"", b"\n", b"what?\n", b"[]"])
+@pytest.mark.parametrize("copy", [b"", b"\n", b"what?\n", b"[]", b'{"number":1,"by":"\xef\xef"}'])
 async def test_what_is_no_copy_is_refused(home: Path, copy: bytes) -> None:
     await fill(home)
     with pytest.raises(InvalidAnchors, match="the copy of the anchors"):

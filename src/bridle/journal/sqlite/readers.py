@@ -185,7 +185,7 @@ def _kept(row: _Row, anchor: Anchor | None) -> Kept:
 def unpacked_tombstone(text: bytes) -> Tombstone:
     try:
         return _TOMBSTONE.decode(text)
-    except (msgspec.MsgspecError, TypeError):
+    except (msgspec.MsgspecError, TypeError, ValueError):
         return unreadable()
 
 
