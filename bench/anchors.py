@@ -1,6 +1,6 @@
 """What anchors cost: appends by this tree and by another one, in turns, in one run.
 
-    python bench/anchors.py --before /path/to/another/checkout [--rounds 7]
+    python bench/anchors.py --before /path/to/another/checkout [--rounds 7] [--only sealed]
 
 Each measurement is a process of its own with a new folder. Read the ratio of the medians.
 """
@@ -57,10 +57,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--before", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", default="", help="of the works whose name has this")
     given = parser.parse_args()
     DISK.mkdir(exist_ok=True)
     trees = (given.before.resolve(), HERE.parent)
     for name, (work, options) in WORK.items():
+        if given.only not in name:
+            continue
         times: tuple[list[float], list[float]] = ([], [])
         for number in range(given.rounds):
             for side in (0, 1) if number % 2 else (1, 0):

@@ -54,6 +54,10 @@ class Job(Write):
         self.run = run
 
 
+#: What changes the head of a stream.
+_OF_STREAMS = (Append, Drop)
+
+
 class _Head:
     __slots__ = ("first", "id", "mark", "seal", "seq")
 
@@ -155,14 +159,17 @@ class Ledger:
         self._execute("COMMIT")
 
     def _anchor(self, group: Sequence[Write]) -> None:
-        names: set[str] = set()
+        heads: dict[str, Head] = {}
         on_disk: set[str] = set()
         for write in group:
-            if isinstance(write, Append | Drop) and not write.error and write.result:
-                names.add(write.stream)
-                if self._is_synchronous and (isinstance(write, Drop) or write.to_seal):
-                    on_disk.add(write.stream)
-        self._anchoring.committed({name: self._heads[name].now for name in names}, on_disk)
+            if not isinstance(write, _OF_STREAMS) or write.error or not write.result:
+                continue
+            if write.stream not in heads:
+                heads[write.stream] = self._heads[write.stream].now
+            if self._is_synchronous and (isinstance(write, Drop) or write.to_seal):
+                on_disk.add(write.stream)
+        if heads:
+            self._anchoring.committed(heads, on_disk)
 
     # --- one write
 
