@@ -21,6 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from .capacity import FULL, Capacity
 from .peers import Lookout, Peer, UnknownPeer, peer_of
 from .problems import MEDIA_TYPE, Problem
+from .requests import StrictConnection
 from .streams.sending import ABORT
 
 #: The name under which the state of a request has the peer.
@@ -50,6 +51,7 @@ class DoorProtocol(H11Protocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.conn = StrictConnection()
         self.peer: Peer = UnknownPeer()
         self._deadline: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
@@ -169,9 +171,12 @@ class DoorProtocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self._refuse(Problem(400, "bad_request", msg, "Send HTTP/1.1."))
+            self._refuse(self._why() or Problem(400, "bad_request", msg, "Send HTTP/1.1."))
         else:  # an answer is half sent
             self.transport.close()
+
+    def _why(self) -> Problem | None:
+        return self.conn.refusal if isinstance(self.conn, StrictConnection) else None
 
     def _refuse(self, problem: Problem) -> None:
         self._is_refused = True
