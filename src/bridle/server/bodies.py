@@ -1,7 +1,7 @@
 """How much a request may bring along, and how long that may take.
 
 Owns the limits, and what a route reads in their bounds: a body is looked at piece by piece, also
-one that does not say how long it is.
+one that does not say how long it is. What it has in it as JSON is counted by `json_bounds`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from litestar.types import ASGIApp, Receive, Scope, Send
 from msgspec import Struct
 
+from .json_bounds import JsonBounds, JsonLimits
 from .problems import Problem
 
 MB = 1024 * 1024
@@ -29,6 +30,7 @@ class BodyLimits(Struct, frozen=True, kw_only=True):
     most: int = MB
     large: int = 32 * MB
     seconds: float = 60.0
+    json: JsonLimits = JsonLimits()
 
 
 def bounded(app: ASGIApp) -> ASGIApp:
@@ -38,7 +40,7 @@ def bounded(app: ASGIApp) -> ASGIApp:
         limits: BodyLimits = scope["state"]["house"].bodies
         is_large = str(scope.get("path_template", "")).endswith(_LARGE)
         most = limits.large if is_large else min(limits.most, limits.large)
-        await app(scope, _Body(scope, receive, most, limits.seconds), send)
+        await app(scope, _Body(scope, receive, most, limits), send)
 
     return call
 
@@ -46,11 +48,12 @@ def bounded(app: ASGIApp) -> ASGIApp:
 class _Body:
     """What a client sends; nothing of it is looked at before the route wants it."""
 
-    def __init__(self, scope: Scope, receive: Receive, most: int, seconds: float) -> None:
+    def __init__(self, scope: Scope, receive: Receive, most: int, limits: BodyLimits) -> None:
         self._receive = receive
         self._left = most
         self._most = most
-        self._end = asyncio.get_running_loop().time() + seconds
+        self._end = asyncio.get_running_loop().time() + limits.seconds
+        self._json = JsonBounds(limits.json)
         self._is_whole = False
         lengths = [value for name, value in scope["headers"] if name == b"content-length"]
         self._is_too_large = any(len(one) > DIGITS or int(one) > most for one in lengths)
@@ -76,6 +79,7 @@ class _Body:
         self._left -= len(message.get("body", b""))
         if self._left < 0:
             raise _too_large(self._most)
+        self._json.add(message.get("body", b""))
         return message
 
 
