@@ -168,7 +168,13 @@ def test_the_line_for_claude_adds_the_same_entry(shell: Shell) -> None:
     assert shlex.split(shell.json("mcp", "config", "--stdio", "--claude")["line"]) == line
 
 
-@pytest.mark.parametrize("words", [(), ("--stdio",), ("--claude",)])
+def test_no_line_for_a_shell_has_a_token_in_it(shell: Shell) -> None:
+    shell.up()
+    shell.run("mcp", "token")
+    assert "--stdio" in shell.run("mcp", "config", "--claude", code=2)
+
+
+@pytest.mark.parametrize("words", [(), ("--stdio",), ("--stdio", "--claude")])
 def test_a_configuration_without_a_token_says_how_to_make_one(
     shell: Shell, words: tuple[str, ...]
 ) -> None:

@@ -13,6 +13,8 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -38,12 +40,71 @@ def test_up_says_where_it_is_and_ctrl_c_ends_it(shell: Shell) -> None:
 
 def test_the_address_that_is_printed_lets_a_browser_in_once(shell: Shell) -> None:
     told = shell.up()
-    for address in (told["login"], shell.json("url")["url"]):
+    for address in (shell.run("url").strip(), shell.json("url")["url"]):
         with httpx.Client(trust_env=False, verify=False) as browser:
             assert browser.get(address).status_code == 303
             assert browser.get(told["url"] + "/api/v1/me").json()["via"] == "web"
             assert browser.get(address).status_code >= 400
     assert shell.run("url").startswith(told["url"])
+
+
+@pytest.mark.parametrize("words", [("up",), ("up", "--json"), ("up", "--detach"), ("demo",)])
+def test_what_goes_into_a_pipe_or_a_file_lets_nobody_in(
+    shell: Shell, words: tuple[str, ...]
+) -> None:
+    told = shell.folder / "told"
+    with told.open("w") as file:
+        server = shell.start(*words, "--port", "0", stdout=file, stderr=file)
+    wait_for(lambda: "http://127.0.0.1" in told.read_text() or server.poll() is not None)
+    if "--detach" in words:
+        server.wait()
+        shell.run("down")
+    else:
+        server.send_signal(signal.SIGINT)
+        server.wait()
+    written = [file for file in shell.folder.rglob("*") if file.is_file()]
+    assert [file for file in written if b"ticket=" in file.read_bytes()] == []
+    assert "--json" in words or "bridle url" in told.read_text()
+
+
+def test_on_a_terminal_it_says_what_to_open(shell: Shell) -> None:
+    ours, theirs = os.openpty()
+    server = shell.start("up", "--port", "0", stdout=theirs, stderr=subprocess.DEVNULL)
+    os.close(theirs)
+    said = b""
+    while b"Ctrl-C" not in said:
+        said += os.read(ours, 4096)
+    server.send_signal(signal.SIGINT)
+    server.wait()
+    os.close(ours)
+    assert re.search(rb"Open http://127\.0\.0\.1:\d+/login\?ticket=\S+", said)
+
+
+def test_a_browser_is_given_a_file_and_no_ticket(shell: Shell) -> None:
+    told = shell.up()
+    seen = shell.folder / "seen"
+    browser = shell.folder / "browser"
+    browser.write_text(f"#!/bin/sh\nprintf %s \"$*\" > '{seen}.new'; mv '{seen}.new' '{seen}'\n")
+    browser.chmod(0o700)
+    shell.env["BROWSER"] = f"{browser} %s"
+    said = shell.run("url", "--open")
+    wait_for(seen.exists)
+    file = shell.home / "login.html"
+    assert "ticket" not in said
+    assert seen.read_text() == file.as_uri()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    [address] = set(re.findall(r"http:[^\"]+", file.read_text()))
+    with httpx.Client(trust_env=False, verify=False) as client:
+        answer = client.get(address, headers={"Sec-Fetch-Site": "cross-site"})
+        assert (answer.status_code, answer.headers["refresh"]) == (200, "0; url=/")
+        assert client.get(told["url"] + "/api/v1/me").json()["via"] == "web"
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 def test_a_unit_serves_the_home_and_does_not_end_its_agents(shell: Shell) -> None:

@@ -95,6 +95,10 @@ class Ready(Struct, frozen=True):
     house: House
     stopping: Stopping
 
+    def new_login(self) -> str:
+        """Another one."""
+        return login_url(self.url, self.house.tickets.make(login_name()))
+
 
 OnReady = Callable[[Ready], None]
 

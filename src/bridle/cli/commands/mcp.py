@@ -228,7 +228,10 @@ def config(
         typer.Option("--stdio", help="By `bridle mcp stdio`: without a token in it."),
     ] = False,
     is_for_claude: Annotated[
-        bool, typer.Option("--claude", help="Print the `claude mcp add-json …` line instead.")
+        bool,
+        typer.Option(
+            "--claude", help="Print the `claude mcp add-json …` line instead (with --stdio)."
+        ),
     ] = False,
     is_json: o.Json = False,
 ) -> None:
@@ -241,20 +244,28 @@ def config(
 
     here = Context.of(context, is_json=is_json)
     name = _named(name, is_permit=is_permit)
+    if is_for_claude and not is_stdio:
+        raise Misused(
+            "that line would have the token in it, for all to see in the list of processes",
+            "give --stdio, too; or leave out --claude, and put what is printed into a file",
+        )
     entry = mcp_entries.entry_of(
         _way(here.settings, name, is_permit=is_permit, is_stdio=is_stdio), is_permit=is_permit
     )
     if is_for_claude:
-        line = mcp_entries.line_with(entry, is_permit=is_permit)
-        here.say(line)
-        if is_json:
-            here.give({"line": line})
+        _give_line(here, mcp_entries.line_with(entry, is_permit=is_permit))
     else:
         _give_file(here, mcp_entries.file_with(entry, is_permit=is_permit))
     if not is_stdio:
         here.note("the token is in this: keep it to yourself, and out of repositories")
     if is_permit:
         here.note(f"start Claude Code with {mcp_entries.PERMIT_FLAG}")
+
+
+def _give_line(here: Context, line: str) -> None:
+    here.say(line)
+    if here.is_json:
+        here.give({"line": line})
 
 
 def _give_file(here: Context, file: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ import typer
 
 from ... import __version__
 from ...process.interpreter import own_program
+from ..browser import is_seen_by_a_person, open_browser
 from ..context import Context
 from ..errors import NotNow
 from ..options import ClaudeGiven, Json
@@ -130,9 +131,10 @@ def _detach(here: Context, *, is_opened: bool) -> None:
     if here.is_json:
         here.give(told)
     else:
-        _say_where(here, told, THEN)
+        _say_where(here, told, THEN, here.run(_ticket(here)) if is_seen_by_a_person() else "")
         here.say(f"It runs in the background, as process {told['pid']}; `bridle down` ends it.")
-    _open(is_opened, told["login"])
+    if is_opened:
+        open_browser(here.settings.home, here.run(_ticket(here)))
 
 
 def _check_none_is_up(here: Context) -> None:
@@ -167,9 +169,10 @@ async def serving(
         if here.is_json:
             here.give(told)
         else:
-            _say_where(here, told, then)
+            _say_where(here, told, then, ready.login if is_seen_by_a_person() else "")
             here.say(_HOW_TO_END[here.settings.stop_agents])
-        _open(is_opened, ready.login)
+        if is_opened:
+            open_browser(here.settings.home, ready.new_login())
         on_ready(ready)
 
     options = {**options_of(here), **loopback_options()}
@@ -218,11 +221,10 @@ def options_of(here: Context) -> dict[str, Any]:
 
 
 def told_of(settings: Settings, ready: Ready) -> dict[str, Any]:
-    """Where it is, and what was found, for programs."""
+    """Where it is, and what was found, for programs: without what would let one in."""
     recovered = ready.house.supervisor.recovered
     return {
         "url": ready.url,
-        "login": ready.login,
         "socket": ready.socket,
         "home": str(settings.home),
         "pid": os.getpid(),
@@ -236,7 +238,8 @@ def told_of(settings: Settings, ready: Ready) -> dict[str, Any]:
     }
 
 
-def _say_where(here: Context, told: dict[str, Any], then: str) -> None:
+def _say_where(here: Context, told: dict[str, Any], then: str, login: str) -> None:
+    """`login` is "" where nobody sits there."""
     found = told["recovered"]
     here.say(f"Bridle {told['version']} looks after the agents of {told['home']}")
     if found["alive"] or found["ended"] or found["pending"]:
@@ -244,17 +247,13 @@ def _say_where(here: Context, told: dict[str, Any], then: str) -> None:
             f"{len(found['alive'])} agents were found at work, {len(found['ended'])} had ended,"
             f" {len(found['pending'])} approvals wait"
         )
-    here.say(f"Open {told['login']}")
-    here.say("     (works once, for 10 minutes; `bridle url` makes another)")
+    if login:
+        here.say(f"Open {login}")
+        here.say("     (works once, for 10 minutes; `bridle url` makes another)")
+    else:
+        here.say(f"It is at {told['url']}; `bridle url` prints an address that lets a browser in")
     if then:
         here.say(then)
-
-
-def _open(is_wanted: bool, address: str) -> None:
-    if is_wanted:
-        import webbrowser
-
-        webbrowser.open(address)
 
 
 def _signals() -> tuple[signal.Signals, ...]:
@@ -313,16 +312,20 @@ def url(
     """Print an address that lets a browser in: once, and for 10 minutes."""
     here = Context.of(context, is_json=is_json)
 
-    async def work() -> str:
-        async with here.client() as client:
-            return await client.house.ticket()
-
-    address = here.run(work())
     if is_json:
-        here.give({"url": address})
+        here.give({"url": here.run(_ticket(here))})
+    elif is_opened and not is_seen_by_a_person():
+        here.note("opened in a browser")
     else:
-        here.say(address)
-    _open(is_opened, address)
+        here.say(here.run(_ticket(here)))
+    if is_opened:
+        # With another ticket: that one may be used elsewhere.
+        open_browser(here.settings.home, here.run(_ticket(here)))
+
+
+async def _ticket(here: Context) -> str:
+    async with here.client() as client:
+        return await client.house.ticket()
 
 
 def log_file(home: Path) -> Path:

@@ -8,6 +8,7 @@ from litestar.response import Redirect
 
 from ..access import Caller, HttpRequest, caller_of, takes
 from ..door import check_peer, peer_in
+from ..guards import header
 from ..house import TheHouse
 from ..login import login_cookie, login_url, no_cookie
 from ..outsiders import admit, stop_with
@@ -78,7 +79,9 @@ async def create_ticket(house: TheHouse, request: HttpRequest) -> TicketView:
 
 
 @get("/login", opt=takes(), include_in_schema=False)
-async def log_in(house: TheHouse, request: HttpRequest, ticket: FromQuery[str]) -> Redirect:
+async def log_in(
+    house: TheHouse, request: HttpRequest, ticket: FromQuery[str]
+) -> Redirect | Response[str]:
     """Turn a ticket into a cookie, and leave it out of the address from there on."""
     peer = peer_in(request.scope)
     standing = await check_peer(peer, house.supervisor, "whoever has a ticket")
@@ -91,7 +94,12 @@ async def log_in(house: TheHouse, request: HttpRequest, ticket: FromQuery[str]) 
             "Run `bridle url` for a new one.",
         )
     _, text = await house.tokens.log_in(name, is_unseen=isinstance(standing, Unseen))
-    return Redirect("/", status_code=303, cookies=[login_cookie(house.url, text)])
+    cookies = [login_cookie(house.url, text)]
+    if header(request.scope, b"sec-fetch-site") == "cross-site":
+        # A page elsewhere led here, such as the file of `--open`: along a redirect from there the
+        # browser would not send the cookie.
+        return Response("", headers={"refresh": "0; url=/"}, cookies=cookies)
+    return Redirect("/", status_code=303, cookies=cookies)
 
 
 @post("/logout", opt=takes("person", "reader"), include_in_schema=False)
