@@ -129,6 +129,22 @@ def _stat(pid: int | str) -> list[bytes]:
     return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
+def environment_of(pid: int, launch: str) -> dict[str, str]:
+    """What a process of this launch was started with; nothing if it is another one, or does not
+    show it."""
+    found: dict[str, str] = {}
+    if ON_LINUX:
+        with contextlib.suppress(OSError):
+            data = _read(f"/proc/{pid}/environ").decode("utf-8", "surrogateescape")
+            found = dict(line.split("=", 1) for line in data.split("\0") if "=" in line)
+    else:
+        import psutil
+
+        with contextlib.suppress(psutil.Error, OSError):
+            found = psutil.Process(pid).environ()
+    return found if launch in _launches(found.get(MARKER, "")) else {}
+
+
 def _see_elsewhere(pid: int, marks: bool) -> Seen | None:
     import psutil  # here, because it takes longer than to start a session
 

@@ -23,11 +23,12 @@ _UNKNOWN_FIELD = re.compile(r"unknown field `([^`]*)`")
 _log = logging.getLogger(__name__)
 
 
-def answer(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    """The answer to a request that ended in any error."""
+def answer(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """The answer to a request that ended in any error. A CLI's own words may be in it."""
     problem = logged_problem(error)
+    house = request.scope.get("state", {}).get("house")
     return Response(
-        problem.body,
+        house.redactor.bytes(problem.body) if house else problem.body,
         status_code=problem.status,
         headers=problem.headers,
         media_type=MEDIA_TYPE,

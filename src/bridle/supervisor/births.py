@@ -266,6 +266,8 @@ class Births:
             await self._keep(standing, by)
             await self._apply(created, text, f"that of session {was.id}", by)
             self._means.secrets[session] = dict(self._means.secrets.get(was.id, {}))
+            # The other one may be deleted, and what it has said is in this one, too.
+            self._means.secret_values.hold(session, self._means.secret_values.of(was.id))
             return await self._born(created, events, above)
 
     def _check_birth(self, wish: Wish) -> tuple[str, Charge | None]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import msgspec
 
 from ..errors import BridleError, LaunchFailed, words_of
 from ..ids import new_token
+from ..journal import NewEvent
 from ..journal.events import MAX_BODY
 from ..policy.policy import Policy
 from ..process.detached import DetachedProcess
@@ -50,7 +51,7 @@ class Charge:
         self._means = means
         self._changed = changed
         self.record = record
-        self.pen = Pen(means.owners.of(record.id))
+        self.pen = Pen(means.owners.of(record.id), self._secrets_in)
         self.agent: Agent | None = None
         #: The policy that somebody has put it under since we look after it.
         self._under: Policy | None = None
@@ -94,6 +95,12 @@ class Charge:
         facts = self.record.facts
         is_busy = facts.phase == "starting" or facts.is_turn_running or facts.pending > 0
         return bool(self._sent) or self._work is not None or (facts.has_process and is_busy)
+
+    def _secrets_in(self, events: Sequence[NewEvent]) -> list[NewEvent]:
+        """What was kept from view and is about to be in the stream: a later supervisor must know
+        it, and finds it there alone."""
+        said = self._means.secret_values.said_in(self.id, (event.body for event in events))
+        return [note(stream.SECRET_SAID, stream.SecretSaid(name=n, value=v)) for n, v in said]
 
     def write(self, kind: str, body: msgspec.Struct) -> None:
         """Write an event down, and do not wait for it."""

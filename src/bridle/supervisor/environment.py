@@ -8,6 +8,8 @@ restart and is one is read when it is needed, from the supervisor's environment 
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
@@ -17,6 +19,16 @@ from msgspec import Struct
 from ..errors import MissingVariables
 
 GIVEN = "given"
+#: Variables with one of these in their names have values that are secrets.
+SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL")
+#: Values of the environment are secrets from this length on, if their names say so.
+SHORTEST_VALUE = 12
+#: A password that is shorter than this is not told from other words.
+SHORTEST_PASSWORD = 6
+#: A longer one is known only while somebody has it: what is kept of a session is bounded.
+LONGEST_KEPT, MOST_KEPT = 8 * 1024, 64 * 1024
+#: Values that no session's secret is known by: words as they stand in every answer, and paths.
+_PLAIN_VALUE = re.compile(r"[A-Za-z_ -]{1,11}|[0-9.]{1,11}|[/~][^\n]*")
 
 
 class Plain(Struct, frozen=True):
@@ -82,6 +94,10 @@ def resolve(
     return found
 
 
+def tells_secret(name: str) -> bool:
+    return any(word in name.upper() for word in SECRET_NAMES)
+
+
 def hidden(stored: Mapping[str, str], env: Mapping[str, str]) -> list[Variable]:
     """Those of these variables that are no plain ones."""
     return [(name, value) for name, value in env.items() if not _is_plain(stored[name])]
@@ -96,23 +112,90 @@ def readable(stored: Mapping[str, str], environ: Mapping[str, str]) -> dict[str,
     return found
 
 
+def is_inherited_secret(name: str, value: str) -> bool:
+    """Whether a variable of our own environment is one, which nobody has declared."""
+    return len(value) >= SHORTEST_VALUE and tells_secret(name)
+
+
+def is_told_secret(name: str, value: str) -> bool:
+    """Whether a session's value can be hidden: it was given as a secret, but perhaps for want of
+    care."""
+    is_told = tells_secret(name) or not _PLAIN_VALUE.fullmatch(value)
+    return is_told and len(value.strip()) >= SHORTEST_PASSWORD
+
+
+def spellings(value: str) -> list[bytes]:
+    """As it stands in JSON, and in JSON within a string of JSON."""
+    once = [json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (False, True)]
+    twice = [json.dumps(text, ensure_ascii=False)[1:-1] for text in once]
+    return [text.encode("utf-8", "surrogatepass") for text in dict.fromkeys((*once, *twice))]
+
+
 class SecretValues:
-    """What sessions have for secrets, in memory alone: so that it can be kept from view."""
+    """What sessions have for secrets, so that it can be kept from view.
+
+    It is in memory alone, but for what a session itself has said: that stands in its stream
+    anyway. `said_in` tells of it, so that it is written down there as a secret before it is seen.
+    """
 
     def __init__(self) -> None:
         self._of: dict[str, frozenset[Variable]] = {}
+        self._said: dict[str, set[Variable]] = {}
+        self._spelled: dict[bytes, Variable] = {}
         #: Of all of them: another set whenever it is not the same any more.
         self.all: frozenset[Variable] = frozenset()
+
+    def inherit(self, environ: Mapping[str, str]) -> None:
+        """What every session has without being given it."""
+        self.hold("", (one for one in environ.items() if is_inherited_secret(*one)))
+
+    def of(self, session: str) -> frozenset[Variable]:
+        return self._of.get(session, frozenset())
 
     def hold(self, session: str, variables: Iterable[Variable]) -> None:
         """Also these: what it had before still stands in what it has said."""
         self._of[session] = self._of.get(session, frozenset()).union(variables)
         if not self._of[session] <= self.all:
             self.all |= self._of[session]
+            self._spell()
+
+    def was_said(self, session: str, variables: Iterable[Variable]) -> None:
+        """These stand in its stream, and are known by that."""
+        said = frozenset(variables)
+        self._said.setdefault(session, set()).update(said)
+        self.hold(session, said)
+
+    def said_in(self, session: str, bodies: Iterable[bytes]) -> list[Variable]:
+        """Those, of any session, that are in these and were not in its stream before."""
+        said = self._said.setdefault(session, set())
+        found = {
+            variable
+            for body in bodies
+            for spelled, variable in self._spelled.items()
+            if variable not in said and spelled in body
+        }
+        kept = sum(len(value) for _, value in said)
+        new = []
+        for variable in sorted(found):
+            kept += len(variable[1])
+            if kept <= MOST_KEPT:
+                new.append(variable)
+        self.was_said(session, new)
+        return new
 
     def forget(self, session: str) -> None:
+        self._said.pop(session, None)
         if self._of.pop(session, None):
             self.all = frozenset().union(*self._of.values())
+            self._spell()
+
+    def _spell(self) -> None:
+        self._spelled = {
+            spelled: (name, value)
+            for name, value in self.all
+            if is_told_secret(name, value) and len(value) <= LONGEST_KEPT
+            for spelled in spellings(value)
+        }
 
 
 def _is_plain(source: str) -> bool:

@@ -115,6 +115,10 @@ def _published(record: SessionRecord, body: StateChanged) -> None:
     record.published = body.now
 
 
+def _secret_said(record: SessionRecord, body: stream.SecretSaid) -> None:
+    record.secrets_said.append((body.name, body.value))
+
+
 def _budget(record: SessionRecord, body: stream.BudgetSet) -> None:
     record.limits = body.limits
 
@@ -240,6 +244,7 @@ _CHANGES: Final[dict[str, _Change]] = {
     stream.PAUSED: _with_body(_paused),
     stream.UNPAUSED: _with_body(_unpaused),
     stream.LIMITED: _with_body(_limited),
+    stream.SECRET_SAID: _with_body(_secret_said),
     stream.UNLIMITED: _with_body(_unlimited),
     stream.STOP_ASKED: _with_body(_stop_asked),
     stream.STATE: _with_body(_published),

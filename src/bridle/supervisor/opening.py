@@ -82,6 +82,7 @@ def _give(means: Means, **given: object) -> None:
     for name, value in given.items():
         if value is not None:
             setattr(means, name, dict(value) if isinstance(value, Mapping) else value)
+    means.secret_values.inherit(means.environ)
 
 
 @asynccontextmanager

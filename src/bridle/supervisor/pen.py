@@ -65,8 +65,14 @@ def _size(event: NewEvent) -> int:
 class Pen:
     """For one stream."""
 
-    def __init__(self, owner: StreamOwner) -> None:
+    def __init__(
+        self,
+        owner: StreamOwner,
+        ahead: Callable[[Sequence[NewEvent]], Sequence[NewEvent]] = lambda _: (),
+    ) -> None:
         self._owner = owner
+        #: What must be stored before these.
+        self._ahead = ahead
         self._waiting: deque[Note] = deque()
         self._writing: list[Note] = []
         self._retry: asyncio.TimerHandle | None = None
@@ -92,6 +98,8 @@ class Pen:
     def write(self, events: Sequence[NewEvent], then: Then | None = None) -> Note:
         """Append these, then call `then`. Those that are given together are stored together, unless
         they are more than a batch can hold. Gives what `take_back` needs."""
+        if ahead := self._ahead(events):
+            self._add(Note(ahead, None))
         while not fits(events):
             count = _fitting(events)
             self._add(Note(events[:count], None))

@@ -121,6 +121,8 @@ class SessionRecord(Struct, kw_only=True, omit_defaults=True):
     seconds: float = 0
     clocked_since: float | None = None
     last_at: float = 0
+    #: Variables whose values were to be kept from view, and stand in its stream.
+    secrets_said: list[tuple[str, str]] = []
     #: The last event that is in it, and how many could not be read.
     seq: int = 0
     unreadable: int = 0

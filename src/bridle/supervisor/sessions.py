@@ -18,6 +18,7 @@ from ..approvals.policies import SESSION_POLICY
 from ..approvals.remember import SESSION_RULES
 from ..errors import BridleError, NameTaken, UnknownSession, words_of
 from ..journal import Batch, Feed
+from ..process.census import environment_of
 from ..process.spool import Spool
 from ..views import stream
 from ..views.stream import Entry
@@ -111,8 +112,18 @@ class Sessions:
                 record = await self._caught_up(info.name, record)
             if record.is_created:
                 self.add(record)
-                env = readable(record.env, self._means.environ)
-                self._means.secret_values.hold(record.id, hidden(record.env, env))
+                self._know_secrets(record)
+
+    def _know_secrets(self, record: SessionRecord) -> None:
+        """As many of its values as can be had: those that it has said, those that are read where
+        they are from, and those that its process has."""
+        values = self._means.secret_values
+        values.was_said(record.id, record.secrets_said)
+        env = readable(record.env, self._means.environ)
+        if record.launch and record.launch.pid and record.facts.has_process:
+            had = environment_of(record.launch.pid, record.launch.id)
+            env |= {name: had[name] for name in record.env if name in had}
+        values.hold(record.id, hidden(record.env, env))
 
     async def tidy(self) -> None:
         """Finish what a supervisor that was killed could not."""

@@ -28,6 +28,7 @@ STATE = "session.state"
 BUDGET = "session.budget"
 HANDED_OVER = "session.handed_over"
 CHILD_CREATED = "session.child_created"
+SECRET_SAID = "session.secret_said"
 
 # --- the supervisor, in a stream of its own
 
@@ -203,6 +204,14 @@ class ChildCreated(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: float
 
 
+class SecretSaid(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The events after it have a value in them that was to be kept from view, of this variable. So
+    it is still known when nobody has the variable any more."""
+
+    name: str
+    value: str
+
+
 class Opened(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A supervisor has begun its work: the sessions whose agents it found alive, those of which it
     found how they had ended, and the approvals that wait."""
@@ -354,6 +363,7 @@ BODIES: dict[str, type[Struct]] = {
     BUDGET: BudgetSet,
     HANDED_OVER: HandedOver,
     CHILD_CREATED: ChildCreated,
+    SECRET_SAID: SecretSaid,
     OPENED: Opened,
     HELD: Limited,
     RELEASED: Released,
