@@ -4,6 +4,7 @@ and what stops something works all the time."""
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
@@ -79,6 +80,51 @@ async def test_with_little_room_agents_stand_still_until_there_is_more(
         record = await until(supervisor, "a", "running")
         assert not is_stopped(cli_of(small_home, record))
         await supervisor.wait("a", lambda r: r.seq > record.seq + 10, LIMIT)
+        await supervisor.wait("late", lambda r: r.turns == 1, LIMIT)
+
+
+def look_again(supervisor: Supervisor, free_bytes: int) -> None:
+    """At the disk, which has enough room from so many bytes on."""
+    supervisor._guards._free_bytes = free_bytes
+    supervisor._guards._look_at_disk()
+
+
+async def test_all_stand_still_while_there_is_little_room_and_all_go_on_after_it(
+    home: Home,
+) -> None:
+    async with home.open(free_bytes=0) as supervisor:
+        clis = []
+        for name in ("a", "b"):
+            await home.start(supervisor, *WORKS, name=name)
+            clis.append(cli_of(home, await until(supervisor, name, "running")))
+        assert supervisor._guards.has_room()
+        look_again(supervisor, 1 << 62)
+        for name, cli in zip("ab", clis, strict=True):
+            paused = await until(supervisor, name, "paused")
+            assert paused.facts.pauses == ("disk",)
+            await stands_still(cli)
+        [pause] = await bodies(supervisor, "b", stream.PAUSED)
+        assert pause.words.endswith(f"MB are free on the disk of {home.folder}: make room")
+        look_again(supervisor, 1 << 62)  # they are told once
+        await home.start(supervisor, *TURN, name="late")
+        assert (supervisor._guards.has_room(), supervisor.get("late").launches) == (False, 0)
+        look_again(supervisor, 0)
+        for name, cli in zip("ab", clis, strict=True):
+            record = await until(supervisor, name, "running")
+            assert (record.facts.pauses, is_stopped(cli)) == ((), False)
+            assert len(await bodies(supervisor, name, stream.PAUSED)) == 1
+        await supervisor.wait("late", lambda r: r.turns == 1, LIMIT)
+
+
+async def test_room_that_is_barely_enough_is_not_enough_to_go_on(home: Home) -> None:
+    async with home.open(free_bytes=1 << 62) as supervisor:
+        await home.start(supervisor, *TURN, name="late")
+        found = os.statvfs(home.folder)
+        free = found.f_bavail * found.f_frsize
+        look_again(supervisor, round(free / 1.1))
+        assert not supervisor._guards.has_room()
+        look_again(supervisor, free // 2)
+        assert supervisor._guards.has_room()
         await supervisor.wait("late", lambda r: r.turns == 1, LIMIT)
 
 

@@ -240,6 +240,73 @@ def test_what_others_decide_and_pass_on_is_told() -> None:
     assert child == h.ChildCreated(at=child.at, session_id="c", name="n")
 
 
+def test_an_approval_that_nobody_decided_says_how_long_it_waited() -> None:
+    told = Told()
+    told.asks("a1", "t1")
+    ending = {"type": "expired", "at": 1, "after": 90.0}
+    told.event("approval.expired", {"id": "a1", "ending": ending})
+    _, expired = seen(told.entries)
+    assert isinstance(expired, h.ApprovalResolved)
+    assert (expired.id, expired.status) == ("a1", "timed_out")
+    assert expired.message == "nobody decided in 90 s"
+
+
+def test_errors_of_the_service_are_told_with_their_words() -> None:
+    told = Told()
+    told.said({"type": "auth_status", "isAuthenticating": True})
+    told.said({"type": "auth_status", "isAuthenticating": False, "error": "expired"})
+    told.text("API Error: 400", error="unknown", uuid="u1", parent_tool_use_id="t")
+    errors = seen(told.entries)
+    assert [(one.source, one.message) for one in errors if isinstance(one, h.Error)] == [
+        ("api", "expired"),
+        ("api", "API Error: 400"),
+    ]
+    assert (errors[1].node_id, errors[1].subagent) == ("u1", "t")
+
+
+def test_hidden_thoughts_are_thoughts_without_words() -> None:
+    told = Told()
+    told.said(assistant({"type": "redacted_thinking", "data": "…"}))
+    (hidden,) = seen(told.entries)
+    assert isinstance(hidden, h.Thinking)
+    assert hidden.text == ""
+
+
+def test_a_prompt_of_blocks_is_told_with_its_texts() -> None:
+    told = Told()
+    blocks = [
+        {"type": "text", "text": "look"},
+        {"type": "image", "source": {"type": "url", "url": "x"}},
+        {"type": "text", "text": "here"},
+    ]
+    told.wrote({"type": "user", "message": {"role": "user", "content": blocks}}, "p1")
+    (start,) = seen(told.entries)
+    assert isinstance(start, h.Start)
+    assert start.prompt == "look\nhere"
+
+
+@pytest.mark.parametrize("is_idle", [True, False])
+def test_prompts_of_which_an_idle_agent_knows_nothing_are_lost(is_idle: bool) -> None:
+    told = Told()
+    told.begins("one")
+    prompt(told, "p1")
+    prompt(told, "p2")
+    told.event(stream.RESYNCED, stream.Resynced(launch="one", at=1, is_idle=is_idle))
+    state = LoopbackState()
+    assert ends(seen(told.entries, state)) == ([("lost", ("p1", "p2"))] if is_idle else [])
+    assert state.open == ([] if is_idle else ["p1", "p2"])
+
+
+def test_the_costs_of_a_process_begin_anew_and_those_of_a_turn_are_its_own() -> None:
+    told = Told()
+    for launch in ("one", "two"):
+        told.begins(launch)
+        told.result(0.5)
+        told.result(0.75)
+    used = [one.cost_usd for one in seen(told.entries) if isinstance(one, h.Used)]
+    assert used == [0.5, 0.25, 0.5, 0.25]
+
+
 def test_what_a_subagent_says_is_marked_and_moves_no_head() -> None:
     told = Told()
     told.said(assistant({"type": "text", "text": "main"}, uuid="u1"))

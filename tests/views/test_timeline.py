@@ -110,6 +110,44 @@ def test_what_runs_when_the_process_ends_is_cancelled() -> None:
     assert spans(told.entries)[0].outcome == "cancelled"
 
 
+def test_a_denial_by_a_rule_or_by_the_cli_is_no_error() -> None:
+    told = Told()
+    for call in ("judged", "refused", "failed"):
+        told.calls(call, "Bash", command="ls")
+    verdict = {"type": "deny", "rule": "Bash", "because": "no"}
+    told.event("tool.judged", {"launch": "one", "tool": "Bash", "input": {},
+                               "tool_use_id": "judged", "agent_id": None,
+                               "verdict": verdict})  # fmt: skip
+    told.said({"type": "system", "subtype": "permission_denied", "tool_name": "Bash",
+               "tool_use_id": "refused", "message": "no"})  # fmt: skip
+    for call in ("judged", "refused", "failed"):
+        told.gives(call, "no", is_error=True)
+    outcomes = {span.id: span.outcome for span in spans(told.entries)}
+    assert outcomes == {"judged": "denied", "refused": "denied", "failed": "error"}
+
+
+def test_what_ends_while_it_is_asked_about_has_waited_until_then() -> None:
+    told = Told()
+    told.calls("t", "Bash", command="ls")
+    told.text("meanwhile")
+    told.asks("ap", "t")
+    told.text("meanwhile")
+    told.result()
+    (span,) = spans(told.entries)
+    assert (span.outcome, span.waited, span.ran, span.asked) == ("cancelled", 2.0, 2.0, None)
+
+
+def test_an_event_that_is_in_it_already_changes_nothing() -> None:
+    told, timeline = Told(), Timeline()
+    begun = told.calls("t", "Bash", command="ls")
+    told.gives("t", "ok")
+    for entry in told.entries:
+        timeline.add(entry)
+    assert not timeline.add(begun)
+    assert len(timeline) == 1
+    assert timeline.state.open == {}
+
+
 def test_open_calls_are_bounded() -> None:
     told, timeline = Told(), Timeline()
     for number in range(MAX_OPEN + 50):

@@ -316,6 +316,81 @@ def test_the_mode_and_the_model_are_told_when_they_change() -> None:
     assert changes == [("mode", "default"), ("model", "opus"), ("mode", "plan")]
 
 
+def test_what_the_cli_tells_of_itself_is_told() -> None:
+    told = Told()
+    for fields in (
+        {"subtype": "status", "status": "compacting"},
+        {"subtype": "status", "status": None, "compact_error": "too long"},
+        {"subtype": "compact_boundary",
+         "compact_metadata": {"trigger": "auto", "pre_tokens": 9, "post_tokens": 2}},
+        {"subtype": "api_retry", "attempt": 2, "max_retries": 5, "retry_delay_ms": 1,
+         "error": "overloaded", "error_status": 529},
+        {"subtype": "hook_response", "hook_id": "h", "hook_name": "lint", "hook_event": "Stop",
+         "outcome": "error"},
+        {"subtype": "task_started", "task_id": "t", "description": "look around"},
+        {"subtype": "task_notification", "task_id": "t", "status": "failed", "summary": "no"},
+        {"subtype": "notification", "key": "k", "text": "be quick"},
+        {"subtype": "informational", "content": "so it is", "level": "warning"},
+        {"subtype": "session_title_changed", "title": "A title"},
+        {"subtype": "model_refusal_fallback", "original_model": "a", "fallback_model": "b",
+         "content": "why"},
+        {"subtype": "model_refusal_no_fallback", "original_model": "a", "content": "not this"},
+        {"subtype": "mirror_error", "error": "gone"},
+        {"subtype": "plugin_install", "status": "done", "name": "plug"},
+        {"subtype": "session_writes_lost", "error_code": "ENOSPC"},
+        {"subtype": "worker_shutting_down", "reason": "old"},
+    ):  # fmt: skip
+        told.said({"type": "system", **fields})
+    told.said({"type": "rate_limit_event", "rate_limit_info": {"status": "allowed"}})
+    limits = {"status": "rejected", "rateLimitType": "five_hour"}
+    told.said({"type": "rate_limit_event", "rate_limit_info": limits})
+    told.said({"type": "tool_use_summary", "summary": "read two files"})
+    told.said({"type": "conversation_reset", "new_conversation_id": "n", "trigger": "clear"})
+    entries = shown(told.entries)
+    assert [(one.topic, one.value, one.words) for one in of_kind(entries, Status)] == [
+        ("compaction", "started", ""),
+        ("compaction", "failed", "too long"),
+        ("compaction", "done", "auto, 9 tokens before"),
+        ("retry", "529", "attempt 2 of 5: overloaded"),
+        ("hook", "error", "lint"),
+        ("task", "started", "look around"),
+        ("task", "failed", "no"),
+        ("notice", "notification", "be quick"),
+        ("notice", "warning", "so it is"),
+        ("notice", "new title", "A title"),
+        ("model", "b", "why"),
+        ("model", "refused", "not this"),
+        ("notice", "mirror failed", "gone"),
+        ("notice", "done", "plug"),
+        ("notice", "writes lost", "ENOSPC"),
+        ("notice", "shutting down", "old"),
+        ("limit", "rejected", "five_hour"),
+        ("notice", "in short", "read two files"),
+        ("conversation", "new", "clear"),
+    ]
+
+
+def test_a_login_is_an_error_only_when_it_fails() -> None:
+    told = Told()
+    told.said({"type": "auth_status", "isAuthenticating": True, "output": ["wait"]})
+    told.said({"type": "auth_status", "isAuthenticating": False, "error": "expired"})
+    (error,) = shown(told.entries)
+    assert isinstance(error, Error)
+    assert (error.source, error.words.text) == ("api", "expired")
+
+
+def test_a_call_that_the_cli_denied_by_itself_did_not_fail() -> None:
+    told = Told()
+    told.calls("t", "Bash", command="rm x")
+    told.calls("u", "Bash", command="rm y")
+    told.said({"type": "system", "subtype": "permission_denied", "tool_name": "Bash",
+               "tool_use_id": "t", "message": "no"})  # fmt: skip
+    told.gives("t", "no", is_error=True)
+    told.gives("u", "no", is_error=True)
+    calls = of_kind(shown(told.entries), ToolCall)
+    assert [call.end.outcome for call in calls] == ["denied", "error"]
+
+
 def test_what_happens_to_the_session_is_told() -> None:
     told = Told()
     told.event(stream.STATE, stream.StateChanged(was="idle", now="running", at=1, why="asked"))
