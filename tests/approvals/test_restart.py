@@ -22,7 +22,14 @@ from bridle.approvals import (
     Reject,
     open_approvals,
 )
-from bridle.approvals.model import Decided
+from bridle.approvals.fold import view
+from bridle.approvals.model import (
+    AcceptElicitation,
+    AnswerQuestion,
+    ApprovePlan,
+    Choice,
+    Decided,
+)
 from bridle.approvals.shelf import CURSORS, FINISHED, OPEN
 from bridle.journal import Journal, open_journal, verify
 from bridle.journal.events import MAX_BODY
@@ -265,6 +272,39 @@ async def test_any_approval_fits_into_its_record(
     records = await journal.records.list(OPEN)
     assert len(records) == 3
     assert all(len(record.value) <= MAX_BODY for record in records)
+
+
+LONG = "x" * 300_000
+
+
+@pytest.mark.parametrize(
+    ("choice", "field"),
+    [
+        (ApprovePlan("acceptEdits", LONG, "ok"), "plan"),
+        (ApprovePlan("acceptEdits", "short", LONG), "message"),
+        (AnswerQuestion({"Why?": LONG}, "ok"), "answers"),
+        (AcceptElicitation({"name": LONG}, "ok"), "content"),
+        (Reject(LONG, interrupt=True), "message"),
+        (Approve(None, LONG, directories=("/a",)), "message"),
+    ],
+)
+def test_of_any_choice_the_view_cuts_what_is_long_and_keeps_the_rest(
+    choice: Choice, field: str
+) -> None:
+    approval = Approval(
+        id="a", launch="l", session="s", created=0.0, kind="tool", tool="Bash", input={"a": 1},
+        digest="d", status="allowed", ending=Decided(ANN, choice, 2.0),
+        suggestions=("Bash(ls)", LONG),
+    )  # fmt: skip
+    cut = view(approval)
+    assert cut.is_cut
+    assert cut.decision
+    assert (cut.decision.by, cut.decision.at) == (ANN, 2.0)
+    shorter = getattr(cut.decision.choice, field)
+    assert "298000 more characters" in str(shorter)
+    assert type(shorter) is type(getattr(choice, field))
+    assert replace(cut.decision.choice, **{field: getattr(choice, field)}) == choice
+    assert (cut.input, cut.suggestions, cut.status) == ({"a": 1}, ("Bash(ls)",), "allowed")
 
 
 async def test_where_the_log_is_gone_the_cut_view_is_left_and_says_so(

@@ -7,6 +7,7 @@ import contextlib
 import os
 import pty
 import re
+import termios
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 import pytest_asyncio
 
 from bridle.approvals import (
+    AcceptElicitation,
     Approval,
     ApprovalError,
     ApprovalRequest,
@@ -24,6 +26,7 @@ from bridle.approvals import (
     Reject,
     open_approvals,
 )
+from bridle.approvals.editing import Editor
 from bridle.approvals.terminal import Terminal
 from bridle.journal import memory_journal
 from bridle.policy import parse_rule
@@ -46,14 +49,18 @@ class Sitting:
         self.screen = os.fdopen(os.dup(self.slave), "w")
         self.edits: list[str] = []
         self.edited = ""
+        self.editor: Editor = self._edit
         self._seen = ""
         self._task: asyncio.Task[None] | None = None
 
     def sit_down(self) -> None:
         terminal = Terminal(
-            self.approvals, ME, keys=self.slave, screen=self.screen, editor=self._edit
+            self.approvals, ME, keys=self.slave, screen=self.screen, editor=self._run_editor
         )
         self._task = asyncio.ensure_future(terminal.attend())
+
+    async def _run_editor(self, text: str, suffix: str) -> str:
+        return await self.editor(text, suffix)
 
     async def _edit(self, text: str, _: str) -> str:
         self.edits.append(text)
@@ -265,6 +272,74 @@ async def test_questions_are_answered_by_number_or_in_words(sitting: Sitting) ->
     assert ended.decision
     answers = {"Which colour?": "Red", "Which size?": "enormous"}
     assert getattr(ended.decision.choice, "answers", None) == answers
+
+
+async def test_a_form_is_filled_field_by_field_in_its_own_types(sitting: Sitting) -> None:
+    fields = {
+        "name": {"type": "string", "description": "Who you are", "title": "Name"},
+        "age": {"type": "integer", "title": "Age"},
+        "height": {"type": "number"},
+        "agrees": {"type": "boolean"},
+        "refuses": {"type": "boolean"},
+        "weight": {"type": "number"},
+        "nothing": {"type": "string"},
+    }
+    given = {"message": "Some facts, please", "requested_schema": {"properties": fields}}
+    approval = await sitting.asks("Elicitation", given, kind="elicitation")
+    assert "Some facts, please" in await sitting.sees("[n]o")
+    sitting.types("y")
+    for prompt, words in (
+        ("name Who you are: ", "Ada"),
+        ("age Age: ", "36"),
+        ("height: ", "1.7"),
+        ("agrees: ", "Yes"),
+        ("refuses: ", "no"),
+        ("weight: ", "enough"),
+        ("nothing: ", ""),
+    ):
+        await sitting.sees(prompt)
+        sitting.types(f"{words}\n")
+    ended = await sitting.ended(approval)
+    assert ended.decision
+    content = {"name": "Ada", "age": 36, "height": 1.7, "agrees": True, "refuses": False,
+               "weight": "enough"}  # fmt: skip
+    assert ended.decision.choice == AcceptElicitation(content)
+
+
+async def test_an_editor_has_the_terminal_to_itself_while_it_runs(
+    sitting: Sitting,
+) -> None:
+    modes: list[int] = []
+    edit = sitting._edit
+
+    def mode() -> int:
+        lines: int = termios.tcgetattr(sitting.slave)[3]
+        return lines
+
+    async def look(text: str, suffix: str) -> str:
+        modes.append(mode())
+        return await edit(text, suffix)
+
+    sitting.editor = look
+    approval = await sitting.asks("Bash", {"command": "ls"})
+    await sitting.sees("[a]lways")
+    taken = mode()
+    sitting.edited = "ls\n"
+    sitting.types("e")
+    await sitting.sees("nothing was changed")
+    await sitting.sees("[a]lways")
+    assert mode() == taken
+    sitting.edited = "ls -a\n"
+    sitting.types("e")
+    await sitting.sees("Let it run as it is now?")
+    sitting.types("n")
+    await sitting.sees("[a]lways")
+    sitting.types("n")
+    await sitting.sees("Why?")
+    sitting.types("\n")
+    assert (await sitting.ended(approval)).status == "denied"
+    assert not taken & (termios.ICANON | termios.ECHO)
+    assert modes == [taken | termios.ICANON | termios.ECHO] * 2
 
 
 async def test_what_was_decided_elsewhere_leaves_the_screen(sitting: Sitting) -> None:

@@ -80,12 +80,15 @@ async def test_a_batch_goes_no_further_when_its_token_is_taken_away(home: Home) 
         assert (await until(server.supervisor, "kid", "stopped")).launches == 1
 
 
-@pytest.mark.slow
-async def test_one_caller_has_only_so_many_calls_that_wait(home: Home) -> None:
-    limits = httpx.Limits(max_connections=MOST_CALLS * 2)
+@pytest.mark.parametrize("most", [2, pytest.param(MOST_CALLS, marks=pytest.mark.slow)])
+async def test_one_caller_has_only_so_many_calls_that_wait(
+    home: Home, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr("bridle.loopback.http.entry.MOST_CALLS", most)
+    limits = httpx.Limits(max_connections=most * 2)
     async with serving(home) as server:
         token, _ = await with_kid(home, server)
-        group, headers = listeners(server, MOST_CALLS), {"authorization": f"Bearer {token}"}
+        group, headers = listeners(server, most), {"authorization": f"Bearer {token}"}
         client = httpx.AsyncClient(
             base_url=server.url,
             headers=headers,
@@ -95,7 +98,7 @@ async def test_one_caller_has_only_so_many_calls_that_wait(home: Home) -> None:
             verify=False,
         )
         async with client, server.client(server.token) as person, asyncio.timeout(LIMIT):
-            posts = [client.post("/rpc", json=asked("poll", **WAITS)) for _ in range(MOST_CALLS)]
+            posts = [client.post("/rpc", json=asked("poll", **WAITS)) for _ in range(most)]
             polls = [asyncio.ensure_future(one) for one in posts]
             await group.is_full.wait()
             answer = await client.post("/rpc", json=asked("list"))

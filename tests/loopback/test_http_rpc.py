@@ -50,7 +50,6 @@ async def ask(client: httpx.AsyncClient, body: Any) -> Any:
     return answer.json()
 
 
-@pytest.mark.slow
 async def test_an_id_goes_back_as_it_came(client: httpx.AsyncClient) -> None:
     for id_ in (1, 0, -7, 1.5, "x", "", "1", None, 10**30, "é", "\u2028"):
         answer = await ask(client, {**LIST, "id": id_})
@@ -107,6 +106,33 @@ NO_CALLS: list[tuple[Any, Any]] = [
 async def test_what_is_no_call_is_told_by_its_code(client: httpx.AsyncClient) -> None:
     for body, expected in NO_CALLS:
         assert plain(await ask(client, body)) == expected, body
+
+
+async def test_in_a_batch_each_that_is_no_call_is_told_by_its_code(
+    client: httpx.AsyncClient,
+) -> None:
+    rows = [(body, expected) for body, expected in NO_CALLS if isinstance(body, dict)]
+    assert plain(await ask(client, [body for body, _ in rows])) == [told for _, told in rows]
+    call = {**LIST, "id": 1, "method": "nobody.knows"}
+    largest: list[Any] = [call] * LARGEST_BATCH
+    assert plain(await ask(client, largest)) == [error(-32601, 1)] * LARGEST_BATCH
+    for body in ([], [*largest, call]):
+        assert plain(await ask(client, body)) == error(-32600)
+
+
+def test_what_is_no_json_or_can_be_read_in_two_ways_is_not_read() -> None:
+    texts = [
+        body for body, expected in NO_CALLS if isinstance(body, bytes) and expected == error(-32700)
+    ]
+    for text in texts:
+        with pytest.raises(ValueError):  # noqa: PT011 - the words are the parser's
+            read(text)
+    with pytest.raises(ValueError, match="'id' is there twice"):
+        read(b'{"jsonrpc":"2.0","id":1,"id":2,"method":"claudecode.list"}')
+    with pytest.raises(ValueError, match="NaN is no number"):
+        read(b'{"a": NaN}')
+    with pytest.raises(ValueError, match="too large"):
+        read(b'{"a": 1e999}')
 
 
 async def test_a_batch_is_answered_in_order_without_its_notifications(
