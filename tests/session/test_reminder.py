@@ -10,6 +10,7 @@ import pytest
 import bridle
 from bridle.protocol.hook_outputs import HookOutput
 from bridle.protocol.hooks import Stop
+from bridle.session.reminder import MAX_SHOWN
 
 
 def git(folder: Path, *words: str) -> None:
@@ -84,6 +85,40 @@ async def test_a_repository_that_git_can_not_read_is_told_and_blocks_nothing(
     (tmp_path / ".git").write_text("gitdir: /nowhere")
     assert await bridle.remind_to_commit()(stop(tmp_path)) is None
     assert "no reminder to commit" in caplog.text
+
+
+async def test_where_there_is_no_git_nothing_is_blocked(
+    repo: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repo / "b.txt").write_text("b")
+    monkeypatch.setenv("PATH", str(repo))
+    assert await bridle.remind_to_commit()(stop(repo)) is None
+    assert "no reminder to commit" in caplog.text
+
+
+async def test_of_many_changes_the_first_are_named_and_the_others_counted(repo: Path) -> None:
+    for number in range(MAX_SHOWN):
+        (repo / f"{number}.txt").write_text("b")
+    told = await bridle.remind_to_commit()(stop(repo))
+    assert told
+    assert f", {MAX_SHOWN - 1}.txt)" in str(told.reason)
+    (repo / "z.txt").write_text("b")
+    (repo / "zz.txt").write_text("b")
+    told = await bridle.remind_to_commit()(stop(repo))
+    assert told
+    assert f", {MAX_SHOWN - 1}.txt and 2 more)" in str(told.reason)
+
+
+async def test_each_repository_with_changes_is_named_and_no_other(repo: Path) -> None:
+    for name in ("b", "c", "d"):
+        (repo.parent / name).mkdir()
+        git(repo.parent / name, "init")
+    for name in ("b", "d"):
+        (repo.parent / name / "new.txt").write_text("b")
+    told = await bridle.remind_to_commit(repo.parent)(stop(repo))
+    assert told
+    named = [name for name in ("app", "b", "c", "d") if f"{repo.parent / name} (" in str(told)]
+    assert named == ["b", "d"]
 
 
 @pytest.mark.parametrize("setting", ["core.fsmonitor", "filter.x.clean"])

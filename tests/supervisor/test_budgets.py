@@ -187,6 +187,18 @@ def test_a_childs_limit_is_reserved_from_its_parent(all_: Ledgers) -> None:
     all_.ledger.check_birth(("a",), Limits(cost_usd=2.99), NOW)
 
 
+def test_what_is_reserved_for_several_children_is_a_sum(all_: Ledgers) -> None:
+    all_.add("a", cost_usd=10.0)
+    for name, dollars in (("b", 1.0), ("c", 2.0), ("d", 4.0)):
+        all_.add(name, "a", cost_usd=dollars)
+    assert all_.ledger.reserved("a", "cost", NOW) == 7_000_000
+    assert all_.ledger.left("a", NOW).cost_usd == 3
+    all_.use("c", dollars=0.5)
+    assert all_.ledger.left("a", NOW).cost_usd == 3
+    all_.end("d")
+    assert all_.ledger.left("a", NOW).cost_usd == 7
+
+
 def test_what_an_ended_child_did_not_use_is_the_parents_again(all_: Ledgers) -> None:
     all_.add("a", turns=10)
     all_.add("b", "a", turns=8)

@@ -233,6 +233,18 @@ def test_a_prompt_that_was_taken_back_is_not_waited_for() -> None:
     assert (record.state, record.outcome) == ("idle", "cancelled")
 
 
+def test_a_prompt_that_has_joined_a_turn_is_answered_by_it_though_it_is_cancelled() -> None:
+    tape = ready()
+    for uuid in ("a", "b", "c"):
+        tape.write(uuid)
+    tape.begin(capabilities=["msg_lifecycle_v1"], user_message_uuids=["a"])
+    tape.say("command_lifecycle", {"command_uuid": "b", "state": "started"})
+    tape.say("command_lifecycle", {"command_uuid": "b", "state": "cancelled"})
+    record = tape.say("command_lifecycle", {"command_uuid": "c", "state": "cancelled"})
+    assert (record.unanswered, record.joined) == (["a", "b"], ["a", "b"])
+    assert (tape.result().unanswered, tape.record.state) == ([], "idle")
+
+
 def test_a_turn_that_nobody_prompted_runs_too() -> None:
     tape = ready()
     assert tape.begin().state == "running"

@@ -230,7 +230,8 @@ def test_what_others_decide_and_pass_on_is_told() -> None:
     told.event("session.child_created", {"session": "c", "name": "n", "at": 1})
     requested, escalated, denied, _, cancelled, child = seen(told.entries)
     assert isinstance(requested, h.ApprovalRequested)
-    assert requested.reason == "why"
+    assert (requested.id, requested.tool_name, requested.tool_use_id) == ("a1", "Bash", "t1")
+    assert (requested.kind, requested.reason) == ("tool", "why")
     assert isinstance(escalated, h.ApprovalEscalated)
     assert (escalated.to, escalated.why, escalated.by) == ("r", "no", "p")
     assert isinstance(denied, h.ApprovalResolved)
@@ -357,6 +358,20 @@ def test_long_texts_are_cut_and_what_is_missing_is_counted(detail: Detail) -> No
     ):
         assert one.cut > 0
         assert size_of(one) < 2 * SIZES[detail].answer
+
+
+def test_results_may_be_longer_than_other_texts() -> None:
+    sizes = SIZES["normal"]
+    text = "x" * (sizes.words + 1)
+    for one, most in (
+        (h.Content(at=1, text=text), sizes.words),
+        (h.Complete(at=1, outcome="complete", result=text), sizes.words),
+        (h.ToolResult(at=1, tool_use_id="t", output=text), sizes.text),
+        (h.Start(at=1, id="p", user_position=h.Place("s", None), prompt=text), sizes.text),
+    ):
+        assert shown(one, "normal").cut == len(text) - most
+        assert shown(one, "normal", 10).cut == len(text) - 10
+    assert shown(h.Content(at=1, text=text[1:]), "normal").cut == 0
 
 
 def test_short_texts_are_whole() -> None:

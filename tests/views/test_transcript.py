@@ -396,7 +396,8 @@ def test_what_happens_to_the_session_is_told() -> None:
     told.event(stream.STATE, stream.StateChanged(was="idle", now="running", at=1, why="asked"))
     told.event(stream.PAUSED, stream.Paused(cause="budget", at=1))
     told.event(stream.UNPAUSED, stream.Unpaused(cause="budget", at=1))
-    told.event(stream.LIMITED, stream.Limited(at=1, until=5))
+    told.event(stream.LIMITED, stream.Limited(at=1, until=5, words="until five"))
+    told.event(stream.LIMITED, stream.Limited(at=1, needs_login=True))
     told.event(stream.UNLIMITED, stream.Unlimited(at=1))
     told.event(stream.BUDGET, stream.BudgetSet(limits=stream.Limits(cost_usd=2.5), at=1))
     told.event(stream.STOP_ASKED, stream.StopAsked(at=1, by="ann"))
@@ -405,10 +406,18 @@ def test_what_happens_to_the_session_is_told() -> None:
     told.event(stream.STDERR, stream.Stderr(launch="one", end=3, text="oh\n"))
     told.event("rule.added", {})
     entries = shown(told.entries)
-    assert [status.topic for status in of_kind(entries, Status)] == [
-        *("state", "pause", "pause", "limit", "limit", "budget", "stop", "parent"),
-        *("child", "policy"),
+    told_of = [(one.topic, one.value, one.words) for one in of_kind(entries, Status)]
+    assert told_of[:8] == [
+        ("state", "running", "asked"),
+        ("pause", "budget", ""),
+        ("pause", "over", "budget"),
+        ("limit", "limited", "until five"),
+        ("limit", "needs login", ""),
+        ("limit", "over", ""),
+        ("budget", "set", "cost_usd 2.5"),
+        ("stop", "asked", "ann"),
     ]
+    assert [topic for topic, _, _ in told_of[8:]] == ["parent", "child", "policy"]
     assert [out.text.text for out in of_kind(entries, Stderr)] == ["oh\n"]
 
 

@@ -25,6 +25,28 @@ def model(tokens: int, cost: float) -> dict[str, Any]:
     return {"opus": {"inputTokens": tokens, "outputTokens": 2 * tokens, "costUSD": cost}}
 
 
+def test_of_each_model_all_that_was_used_is_summed_over_the_launches() -> None:
+    told = Told()
+    for launch, times in (("one", 1), ("two", 10)):
+        told.begins(launch)
+        use = {
+            "inputTokens": times,
+            "outputTokens": 2 * times,
+            "cacheReadInputTokens": 3 * times,
+            "cacheCreationInputTokens": 4 * times,
+            "webSearchRequests": 5 * times,
+            "costUSD": 0.1 * times,
+        }
+        told.result(0.1 * times, modelUsage={"opus": use, f"of {launch}": use})
+    total = used(told.entries)
+    assert set(total.models) == {"opus", "of one", "of two"}
+    opus = total.models["opus"]
+    assert (opus.tokens, opus.searches) == (Tokens(11, 22, 33, 44), 55)
+    assert opus.cost_usd == pytest.approx(1.1)
+    assert total.models["of two"].tokens == Tokens(10, 20, 30, 40)
+    assert total.tokens == Tokens(22, 44, 66, 88)
+
+
 def since(tokens: int, cost: float) -> dict[str, Any]:
     return {"model_usage_since_last_result": model(tokens, cost) if tokens else {}}
 
