@@ -10,6 +10,7 @@ import pytest
 
 from bridle.approvals import Approve
 from bridle.loopback import loopback_of
+from bridle.loopback.approvals import _fitting
 from bridle.supervisor import Supervisor
 from bridle.views.detail import SIZES
 from tests.supervisor.homes import ASKS, DONE, INIT, ME, PROMPT, TURN, WORKS, Home, asked, until
@@ -306,21 +307,55 @@ async def test_what_an_approval_asks_can_be_seen_whole(home: Home) -> None:
         assert full["pending_approvals"][0]["input"] == given
 
 
+#: More than an answer has room for.
+MANY_ASKS: list[Json] = [
+    {
+        "ask": {
+            "tool_name": "Write",
+            "input": {"file_path": "a", "content": "x" * 30_000},
+            "tool_use_id": f"t{n}",
+        },
+        "id": f"q{n}",
+        "wait": False,
+    }
+    for n in range(6)
+]
+
+
+async def test_of_many_approvals_the_oldest_are_shown_and_the_others_counted(home: Home) -> None:
+    async with opened(home) as supervisor:
+        parent = await parent_with(home, supervisor, PROMPT, INIT, *MANY_ASKS, {"pause": 60})
+        children = [await parent.child(name) for name in ("a", "b")]
+        for child in children:
+            await supervisor.wait(child, lambda record: len(record.approvals) == 6, LIMIT)
+        given = await parent.ok("loopback_pending")
+        shown = given["pending_approvals"]
+        assert len(shown) + given["more_pending"] == 12
+        assert given["more_pending"] > 0
+        assert given["sessions_waiting_for_others"] == []
+        times = [one["created_at"] for one in shown]
+        assert times == sorted(times)
+        for child in children:
+            of_child = [one["tool_use_id"] for one in shown if one["session_id"] == child]
+            assert of_child
+            assert of_child == [f"t{n}" for n in range(len(of_child))]
+        named = await parent.ok("loopback_pending", name="b")
+        assert [one["session_id"] for one in named["pending_approvals"]] == [children[1]] * 6
+        assert named["more_pending"] == 0
+
+
+def test_as_many_fit_as_there_is_room_for_and_one_at_least() -> None:
+    shown: list[dict[str, Any]] = [{"id": "a"}, {"id": "b"}, {"id": "c"}]
+    size = len(msgspec.json.encode(shown[0]))
+    for room, count in ((0, 1), (2 * size - 1, 1), (2 * size, 2), (3 * size - 1, 2), (3 * size, 3)):
+        assert _fitting(shown, room) == shown[:count]
+    assert _fitting([], 9) == []
+
+
 @pytest.mark.slow
 async def test_an_answer_about_many_sessions_is_bounded_too(home: Home) -> None:
-    asks = [
-        {
-            "ask": {
-                "tool_name": "Write",
-                "input": {"file_path": "a", "content": "x" * 30_000},
-                "tool_use_id": f"t{n}",
-            },
-            "id": f"q{n}",
-            "wait": False,
-        }
-        for n in range(6)
-    ]
-    steps = [PROMPT, INIT, *({"say": "é" * 9_000} for _ in range(3)), *asks, {"pause": 60}]
+    says = [{"say": "é" * 9_000} for _ in range(3)]
+    steps = [PROMPT, INIT, *says, *MANY_ASKS, {"pause": 60}]
     async with opened(home) as supervisor:
         parent = await parent_with(home, supervisor, *steps)
         children = [await parent.child(f"c{number}") for number in range(8)]
