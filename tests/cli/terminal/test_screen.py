@@ -15,7 +15,7 @@ from bridle.cli.terminal.look import THEME, Block, Prose, line, lines
 from bridle.cli.terminal.screen import LiveScreen
 from bridle.cli.terminal.status import Underway
 from bridle.cli.terminal.words import on_one_line, printed, seen
-from bridle.views import Transcript
+from bridle.views import Transcript, stream
 from tests.levels import tries
 from tests.views.helpers import Told
 
@@ -181,3 +181,86 @@ def test_words_that_are_being_written_are_wrapped_and_the_last_of_them_shown() -
     assert all(text.isprintable() and len(text) <= 50 for text in found)
     # Where there is no room, what matters is left.
     assert len(underway.lines(50, 3)) == 1
+
+
+class Doing:
+    """What is underway, as the events of a session tell it one after the other."""
+
+    def __init__(self) -> None:
+        self.told, self.transcript = Told(), Transcript()
+        self.underway = Underway("/app", now=lambda: self.told.now)
+
+    def now(self) -> str:
+        """In a few words, after all that was told meanwhile; "" if nothing is underway."""
+        for event in self.told.entries[self.transcript.state.seq :]:
+            changes = self.transcript.add(event)
+            for entry in (*changes.added, *changes.changed):
+                self.underway.take(entry)
+        found = self.underway.lines(79, 24)
+        return found[-1].plain[2:] if found else ""
+
+    def hear(self, **event: object) -> None:
+        self.underway.hear(msgspec.json.encode({"event": event}))
+
+
+def test_step_by_step_it_is_told_what_is_underway() -> None:
+    doing = Doing()
+    told, hear = doing.told, doing.hear
+    assert doing.now() == ""
+    told.wrote({"type": "user", "message": {"role": "user", "content": "go"}}, "u1")
+    assert doing.now() == "Working · 1 s"
+    hear(type="content_block_start", content_block={"type": "thinking"})
+    assert doing.now().startswith("Thinking")
+    hear(type="content_block_start", content_block={"type": "text"})
+    assert doing.now().startswith("Working")
+    hear(type="content_block_delta", delta={"text": "I will "})
+    hear(type="content_block_delta", delta={"text": "look."})
+    assert doing.now().startswith("Writing")
+    assert "I will look." in [text.plain.strip() for text in doing.underway.lines(79, 24)]
+    told.text("Not ours.", parent_tool_use_id="sub")
+    assert doing.now().startswith("Writing")
+    told.text("I will look.")
+    assert (doing.now(), len(doing.underway.lines(79, 24))) == ("Working · 3 s", 1)
+    hear(type="content_block_delta", delta={"text": "more"})
+    told.calls("b1", "Bash", command="one")
+    assert (doing.now(), len(doing.underway.lines(79, 24))) == ("Bash one · 4 s", 1)
+    told.calls("b2", "Bash", command="two")
+    told.asks("a1", "b1")
+    told.asks("a2", "b2")
+    assert doing.now() == "Bash two (+1) · 7 s · 2 approvals pending"
+    told.decides("a2")
+    told.gives("b2", "ok")
+    assert doing.now() == "Bash one · 9 s · 1 approval pending"
+    told.decides("a1")
+    assert doing.now() == "Bash one · 10 s"
+    doing.underway.notice = "Interrupting"
+    assert doing.now() == "Interrupting · 10 s"
+    hear(type="content_block_delta", delta={"text": "half a word"})
+    told.result(0.25)
+    assert (doing.now(), doing.underway.notice) == ("", "")
+
+
+def test_another_turn_begins_anew_and_what_was_spent_adds_up() -> None:
+    doing = Doing()
+    told = doing.told
+    for turn in (1, 2):
+        told.wrote({"type": "user", "message": {"role": "user", "content": "go"}}, f"u{turn}")
+        told.calls(f"b{turn}", "Bash", parent="sub", command="sleep")
+        assert doing.now().startswith("Bash sleep · 2 s")
+        told.result(0.25 * turn)
+        assert doing.now() == ""
+    assert doing.underway.cost_usd == 0.5
+    states = (
+        ("running", "Working"),
+        ("idle", ""),
+        ("awaiting approval", "Working"),
+        ("failed", ""),
+    )
+    for state, words in states:
+        change = stream.StateChanged(was="idle", now=state, at=1, why="")
+        told.event(stream.STATE, change)
+        assert doing.now().partition(" ")[0] == words
+    told.wrote({"type": "user", "message": {"role": "user", "content": "go"}}, "u3")
+    assert doing.now().startswith("Working")
+    told.ends("killed", None)
+    assert doing.now() == ""
