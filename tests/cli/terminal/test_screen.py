@@ -257,7 +257,7 @@ def test_another_turn_begins_anew_and_what_was_spent_adds_up() -> None:
         ("failed", ""),
     )
     for state, words in states:
-        change = stream.StateChanged(was="idle", now=state, at=1, why="")
+        change = stream.StateChanged(was="idle", now=state, at=1, why="")  # type: ignore[arg-type]
         told.event(stream.STATE, change)
         assert doing.now().partition(" ")[0] == words
     told.wrote({"type": "user", "message": {"role": "user", "content": "go"}}, "u3")
