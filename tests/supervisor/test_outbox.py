@@ -14,12 +14,15 @@ from bridle.errors import JournalUnwritable
 from bridle.journal import Durability, Event, Journal, NewEvent, memory_journal
 from bridle.journal.owner import StreamOwner
 from bridle.process.spool import Spool
+from bridle.protocol import Deny
+from bridle.protocol.requests import Interrupt
 from bridle.session.outgoing import Outgoing
 from bridle.supervisor import outbox
 from bridle.supervisor.outbox import Outbox
 from bridle.supervisor.pen import Pen
 from bridle.views import stream
 from tests.journal.sqlite.disks import tmpfs
+from tests.protocol.lines import can_use_tool, connect, line
 
 from .homes import LIMIT
 
@@ -228,3 +231,72 @@ async def test_a_doorbell_that_can_not_be_rung_does_not_double_the_line(desk: De
     assert ids(desk.inbox()) == ["one", "two"]
     assert desk.told == ["one", "two"]
     assert desk.foreign == []
+
+
+async def test_a_doorbell_that_could_not_be_rung_is_rung_again(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "RETRY_SECONDS", 0.01)
+    bell = desk.spool.path("doorbell")
+    os.unlink(bell)  # noqa: PTH108
+    os.mkdir(bell)  # noqa: PTH102
+    desk.send("one", "prompt")
+    await desk.logged()
+    os.rmdir(bell)  # noqa: PTH106
+    os.mkfifo(bell)
+    heard = os.open(bell, os.O_RDWR | os.O_NONBLOCK)
+    rung = asyncio.Event()
+    asyncio.get_running_loop().add_reader(heard, rung.set)
+    async with asyncio.timeout(LIMIT):
+        await rung.wait()
+    asyncio.get_running_loop().remove_reader(heard)
+    os.close(heard)
+
+
+async def test_lines_that_an_earlier_controller_could_not_note_are_noted_as_what_they_are(
+    desk: Desk,
+) -> None:
+    connection = connect(version="2.1.325")
+    asked, request = connection.request(Interrupt())
+    cancel = connection.cancel(asked)
+    connection.receive(line(can_use_tool("q1")))
+    answer = connection.answer("q1", Deny("no"))
+    start = 7
+    for one in (request, cancel, answer):
+        desk.outbox.note_late(one, start)
+        start += len(one)
+    logged = await desk.logged()
+    assert [(wrote.what, wrote.type, wrote.id) for wrote in logged] == [
+        ("request", "interrupt", asked),
+        ("cancel", "", asked),
+        ("deny", "", "q1"),
+    ]
+    assert [wrote.start for wrote in logged] == [7, 7 + len(request), start - len(answer)]
+    assert [bytes(wrote.line) + b"\n" for wrote in logged] == [request, cancel, answer]
+    assert all(wrote.is_late and wrote.launch == LAUNCH for wrote in logged)
+    assert desk.inbox() == ""
+
+
+async def test_what_is_left_of_a_line_goes_before_all_others(desk: Desk) -> None:
+    half = b'{"id":"earlier"}\n'
+    desk.spool.append(half[:5])
+    desk.outbox.close()
+    desk.outbox = Outbox(desk.pen, desk.spool, LAUNCH, end=5, foreign=desk.foreign.append)
+    desk.outbox.add(half[5:])
+    desk.send("later", "prompt")
+    logged = await desk.logged()
+    assert ids(desk.inbox()) == ["earlier", "later"]
+    assert [wrote.start for wrote in logged] == [len(half)]
+    assert desk.outbox.asked_end == desk.outbox.end == desk.spool.inbox_size()
+    assert desk.foreign == []
+
+
+async def test_an_inbox_that_somebody_shortened_is_noticed(desk: Desk) -> None:
+    desk.send("one", "prompt")
+    await desk.logged()
+    os.truncate(desk.spool.path("inbox"), 3)
+    desk.outbox.check()
+    assert desk.foreign == ["somebody shortened it"]
+    desk.send("two", "prompt")
+    assert await desk.logged()
+    assert desk.told == ["one"]
