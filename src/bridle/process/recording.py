@@ -94,10 +94,12 @@ class Recorder:
     def close(self) -> None:
         """Write down what had no newline yet, and close the file; again is nothing."""
         if self._file:
-            for direction in ("in", "out"):
-                self.end_of(direction)
-            self._file.close()
-            self._file = None
+            try:
+                for direction in ("in", "out"):
+                    self.end_of(direction)
+            finally:
+                self._file.close()
+                self._file = None
 
     def sent(self, data: bytes) -> None:
         """Bytes that the controller wrote, in any pieces."""

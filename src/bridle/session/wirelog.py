@@ -5,6 +5,7 @@ A file has the kit's format (`bridle.process.recording`), so what went wrong onc
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable
@@ -73,4 +74,7 @@ class WireLog:
 
     def _give_up(self, error: Exception) -> None:
         _log.error("the wire is not logged any more: %s: %s", type(error).__name__, error)
-        self._call = self._recorder = None
+        recorder, self._call, self._recorder = self._recorder, None, None
+        if recorder:
+            with contextlib.suppress(OSError):
+                recorder.close()
