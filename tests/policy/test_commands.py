@@ -156,3 +156,66 @@ def test_a_pattern_with_many_wildcards_is_matched_in_no_time() -> None:
     pattern = CommandPattern("npm *a*a*a*a*b")
     # Tried one after the other, they would not come to an end.
     assert not pattern.matches(("npm", "a" * 2_000))
+
+
+#: Each `@` is a command.
+COMPOUNDS = (
+    "@ && @ || @; @ | @ |& @ & @",
+    "( @; @ ); { @; @; }; ! @",
+    "if @; then @; @; elif @; then @; elif @; then @; else @; fi; @",
+    "while @; do @; @; done; until @; do @; done; @",
+    "for x in a b; do @; @; done; for x; do @; done; @",
+    "for x do @; done && @",
+    "case $x in a) @;; b|cd) @; @;; esac; @",
+    "case $x in (a) @;; (b | c) @;; *) @; esac; @",
+    "case $x in\n  a)\n    @\n    ;;\n  b) ;;\n  c) @\nesac\n@",
+    "[[ -f a && ( a == b || ! -d c ) ]] && @; @",
+    "f() { @; @; }; @",
+    "function f { @; }; @",
+    'echo $(@; @) `@` "$(@)" <(@) >(@)',
+    "@ <<E\n$(@)\nE\n@",
+    "@ <<'E'\n$(no command)\nE\n@",
+    "if @; then case $x in a) ( @ ) ;; esac; else { @; }; fi | while @; do @; done",
+)
+
+
+@pytest.mark.parametrize("template", COMPOUNDS)
+def test_every_command_of_a_compound_is_judged(template: str) -> None:
+    judge = Policy("ask", allow=["Bash(ls:*)", "Bash(echo:*)"], deny=["Bash(rm:*)"]).on(GROUND)
+    parts = template.split("@")
+
+    def judged(at: int, command: str) -> str:
+        words = ["ls"] * (len(parts) - 1)
+        words[at] = command
+        text = "".join(f"{part}{word}" for part, word in zip(parts, [*words, ""], strict=True))
+        return told(judge.judge(bash(text)))
+
+    places = range(len(parts) - 1)
+    assert judged(0, "ls") == "allow"
+    assert [judged(at, "rm x") for at in places] == ["deny"] * len(places)
+    assert [judged(at, "make") for at in places] == ["ask"] * len(places)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "case $x in a) ls;& b) ls;; esac",
+        "case $x in a) ls;;& b) ls;; esac",
+        "case $x in a) ls;;",
+        "case $x in a ls;; esac",
+        "if ls; then ls",
+        "if ls; fi",
+        "for x in a; ls; done",
+        "( ls",
+        "{ ls }",
+        "[[ -f a",
+        "[[ ]]",
+        "echo $(ls",
+        "ls \\",
+        "x[$(ls)]=a",
+        "ls <<E",
+    ],
+)
+def test_what_is_not_understood_is_asked_about(command: str) -> None:
+    judge = Policy("ask", allow=["Bash(ls:*)", "Bash(echo:*)"]).on(GROUND)
+    assert told(judge.judge(bash(command))) == "ask"

@@ -257,3 +257,9 @@ def test_a_wrong_rule_in_the_settings_is_refused_with_its_line() -> None:
 def test_no_settings_break_the_reader(text: str) -> None:
     with pytest.raises(InvalidPolicy):
         parse_settings(text, "s.json")
+
+
+def test_a_rule_that_is_there_twice_has_the_line_of_each() -> None:
+    text = 'allow = [\n  "Bash(ls)",\n  # "Bash(ls)"\n  "Bash(ls)",\n  "Bash(pwd)",\n]\n'
+    policy = parse_policy(text, "p.toml")
+    assert [rule.source for rule in policy.rules] == ["p.toml:2", "p.toml:4", "p.toml:5"]

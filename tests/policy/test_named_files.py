@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from bridle.policy import Call, Policy
 from bridle.policy.judge import MAX_TEXTS
 
-from .grounds import FOLDER, GROUND, told
+from .grounds import FOLDER, GROUND, bash, told
 
 HIDING = Policy(
     "autonomous",
@@ -151,3 +151,15 @@ def test_a_rule_for_a_slash_command_takes_effect() -> None:
     assert told(judge.judge(Call("SlashCommand", {"command": "/reviewer"}))) == "ask"
     assert told(judge.judge(Call("SlashCommand", {"command": "/ship"}))) == "deny"
     assert told(judge.judge(Call("SlashCommand", {"command": "/other"}))) == "ask"
+
+
+def test_a_tilde_in_quotes_is_a_name_in_the_folder_and_no_home() -> None:
+    judge = Policy("autonomous", deny=["Read(./**)"]).on(GROUND)
+    for command, verdict in (
+        ("cat ~/notes", "allow"),
+        ("cat '~/notes'", "deny"),
+        ("cat \\~/notes", "deny"),
+        ("cat < ~/notes", "allow"),
+        ("cat < '~/notes'", "deny"),
+    ):
+        assert told(judge.judge(bash(command))) == verdict, command

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from bridle.policy import Asked, Call, InForce, Policy
+from bridle.policy.delegable import delegable
 
 from .grounds import GROUND, bash, told
 
@@ -113,3 +115,17 @@ def test_neither_rules_nor_what_is_remembered_nor_the_guard_switched_off_get_pas
 def test_what_can_not_be_read_is_for_others_where_no_such_rule_is_about_it() -> None:
     policy = Policy("ask", human_only=["mcp__bank"])
     assert told(policy.on(GROUND).judge(bash('eval "$X"'))) == "ask"
+
+
+def test_the_text_of_a_policy_is_the_same_in_whatever_order_it_was_given() -> None:
+    rules = [f"Bash({name}:*)" for name in "gbhacfde"]
+    entries = [delegable(["Read"]), delegable(["Edit"])]
+    one = Policy("ask", allow=rules, human_only=rules, delegate=entries)
+    same = Policy("ask", allow=rules[::-1], human_only=rules[::-1], delegate=entries)
+    assert one.text == same.text
+    *_, said, more = msgspec.json.decode(one.text)
+    assert said == [["allow", rule] for rule in sorted(rules)]
+    assert more["human_only"] == sorted(rules)
+    assert Policy.read(one.text).digest == one.digest
+    other = Policy("ask", allow=rules, human_only=rules[1:], delegate=entries)
+    assert other.digest != one.digest
