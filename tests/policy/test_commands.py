@@ -169,7 +169,7 @@ COMPOUNDS = (
     "case $x in a) @;; b|cd) @; @;; esac; @",
     "case $x in (a) @;; (b | c) @;; *) @; esac; @",
     "case $x in\n  a)\n    @\n    ;;\n  b) ;;\n  c) @\nesac\n@",
-    "[[ -f a && ( a == b || ! -d c ) ]] && @; @",
+    "[[ -f a && ! -d c ]] && @; @",
     "f() { @; @; }; @",
     "function f { @; }; @",
     'echo $(@; @) `@` "$(@)" <(@) >(@)',
