@@ -545,6 +545,23 @@ async def test_pages_of_a_tree_know_what_came_before(home: Home) -> None:
         assert len(found) == 21
 
 
+async def test_those_below_are_listed_newest_first_and_as_many_as_are_wanted(home: Home) -> None:
+    async with opened(home) as supervisor:
+        parent = await parent_with(home, supervisor, *TURN)
+        for name in ("a", "b", "c"):
+            await parent.child(name, prompt=None)
+        await parent.ok("claudecode_stop", name="b")
+
+        async def listed(**wanted: Any) -> tuple[list[str], int, bool]:
+            given = await parent.ok("claudecode_list", **wanted)
+            return [one["name"] for one in given["sessions"]], given["total"], given["has_more"]
+
+        assert await listed() == (["c", "b", "a"], 3, False)
+        assert await listed(live_only=True) == (["c", "a"], 2, False)
+        assert await listed(limit=2) == (["c", "b"], 3, True)
+        assert await listed(limit=2, live_only=True) == (["c", "a"], 2, False)
+
+
 async def test_who_is_stopped_interrupted_or_deleted_says_so(home: Home) -> None:
     async with opened(home) as supervisor:
         parent = await parent_with(home, supervisor, *TURN)

@@ -263,3 +263,10 @@ def test_a_rule_that_is_there_twice_has_the_line_of_each() -> None:
     text = 'allow = [\n  "Bash(ls)",\n  # "Bash(ls)"\n  "Bash(ls)",\n  "Bash(pwd)",\n]\n'
     policy = parse_policy(text, "p.toml")
     assert [rule.source for rule in policy.rules] == ["p.toml:2", "p.toml:4", "p.toml:5"]
+
+
+def test_a_rule_that_several_entries_have_has_the_line_of_each() -> None:
+    entry = '[[delegate]]\nrules = ["Read"]\n'
+    policy = parse_policy(f'preset = "ask"\n{entry}# [[delegate]]\n{entry}', "p.toml")
+    assert policy.delegate
+    assert [one.rules[0].source for one in policy.delegate] == ["p.toml:3", "p.toml:6"]

@@ -16,7 +16,14 @@ import pytest_asyncio
 
 from bridle.process.fork_client import Guarded, start_guarded
 from bridle.process.fork_server import END
-from bridle.process.pipes import LARGE_PIPE, READ_SIZE, READS_PER_TICK, InputPipe, OutputPipe
+from bridle.process.pipes import (
+    LARGE_PIPE,
+    READ_SIZE,
+    READS_PER_TICK,
+    SMALL_READ,
+    InputPipe,
+    OutputPipe,
+)
 
 from .children import LIMIT, end_guarded, python
 
@@ -199,6 +206,27 @@ async def test_what_is_there_can_be_taken_at_once() -> None:
         reader.pipe.drain()
         assert reader.data == b"last words"
         reader.pipe.close()
+
+
+async def test_what_is_given_in_slices_is_taken_at_once_too_and_only_once(ticks: Ticks) -> None:
+    with pipe() as (read, write):
+        reader = Reader(read, ticks)
+        # Larger reads are made once one was full.
+        os.write(write, b"x" * SMALL_READ)
+        await reader.beginning()
+        data = b"".join(b"line %d\n" % number for number in range(6_000))[: READ_SIZE - SMALL_READ]
+        written = os.write(write, data)
+        while len(reader.data) == SMALL_READ:
+            await ticks.until(ticks.count + 1)
+        assert len(reader.data) < SMALL_READ + written, "there is more to be given"
+        os.write(write, b"last words")
+        reader.pipe.drain()
+        whole = b"x" * SMALL_READ + data[:written] + b"last words"
+        assert reader.data == whole
+        await ticks.until(ticks.count + 5)
+        assert reader.data == whole
+        os.close(write)
+        assert await reader.end() == whole
 
 
 async def test_whoever_is_told_may_close_the_pipe() -> None:

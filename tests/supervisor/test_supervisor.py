@@ -201,7 +201,9 @@ async def test_a_fork_is_another_session_with_the_same_past(home: Home) -> None:
         await supervisor.create(prompt="go", **made)  # type: ignore[arg-type]
         await supervisor.wait("a", lambda r: r.turns == 1, LIMIT)
         fork = await supervisor.fork("a", by=ME, prompt="other way", name="b")
-        assert fork.forked_from == supervisor.get("a").id
+        origin = supervisor.get("a")
+        assert fork.forked_from == origin.id
+        assert (fork.spec, fork.folder, fork.policy) == (origin.spec, origin.folder, origin.policy)
         fork = await supervisor.wait("b", lambda r: r.turns == 1, LIMIT)
         assert fork.launch
         assert fork.launch.fork

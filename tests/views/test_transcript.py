@@ -246,6 +246,20 @@ def test_a_plan_and_its_approval_are_one_entry(is_asked_first: bool) -> None:
     assert (transcript.state.open, transcript.state.plans) == ({}, {})
 
 
+def test_a_plan_that_was_refused_did_not_fail() -> None:
+    told = Told()
+    told.calls("t", "ExitPlanMode", plan="do it")
+    told.asks("ap", "t", "plan", input={})
+    told.decides("ap", "reject", message="not so")
+    told.gives("t", "no", is_error=True)
+    (plan,) = shown(told.entries)
+    assert isinstance(plan, Plan)
+    assert plan.decision
+    assert plan.end
+    assert (plan.decision.status, plan.decision.words) == ("denied", "not so")
+    assert (plan.decision.by, plan.end.outcome) == ("ann", "denied")
+
+
 def test_a_changed_plan_is_the_one_that_is_shown() -> None:
     told = Told()
     told.calls("t", "ExitPlanMode", plan="do it")
