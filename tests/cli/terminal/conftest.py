@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from tests.supervisor.conftest import home, mark
+
 from .places import Place
+
+__all__ = ["home", "mark"]
 
 
 @pytest.fixture

@@ -5,8 +5,30 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
+import pytest_asyncio
+
+from bridle.cli.client import Client
+from bridle.cli.terminal import logs
+from bridle.cli.terminal.outlet import Outlet
+from bridle.cli.terminal.printer import Printer
+from bridle.cli.terminal.rendering import Look
+from bridle.cli.terminal.screen import PlainScreen
+from bridle.cli.terminal.sitting import Sitting
+from bridle.cli.terminal.status import Underway
+from bridle.cli.terminal.view import PeopleView
+from bridle.server.app import make_app
+from bridle.server.house import open_house
+from bridle.views.entries import Text
+from tests.cli import forks
+from tests.server.conftest import PERSON
+from tests.supervisor.homes import Home
 
 from .places import DONE, INIT, PROMPT, Place, asks
 from .windows import LIMIT
@@ -64,14 +86,14 @@ async def test_events_are_shown_as_they_were_written_down(served: Place) -> None
     assert (event["seq"], event["kind"]) == (len(lines), "session.state")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("--events",)], ids=["entries", "events"])
 async def test_what_comes_is_followed_until_somebody_has_seen_enough(
     served: Place, words: tuple[str, ...]
 ) -> None:
     await served.agent(PROMPT, INIT, {"say": "One."}, *asks("Bash", {"command": "x"}), DONE)
-    process = await served.start("logs", "fixer", "--follow", *words)
-    assert process.stdout
+    process = await forks.Piped.start(
+        ("logs", "fixer", "--follow", *words), served.work, served.env, 1 << 20
+    )
     seen = b""
     async with asyncio.timeout(LIMIT):
         while b"One." not in seen:
@@ -84,8 +106,8 @@ async def test_what_comes_is_followed_until_somebody_has_seen_enough(
         while "✓ done".encode() not in seen and b'"now":"idle"' not in seen:
             seen += await process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        await process.communicate()
-    assert process.returncode == 130
+        assert await process.wait() == 130
+    await process.close()
 
 
 @pytest.mark.slow
@@ -121,3 +143,86 @@ async def test_a_time_that_is_none_is_told(place: Place, since: str) -> None:
     told = await place.piped("logs", "fixer", f"--since={since}")
     assert told.code == 2
     assert "is no time" in told.err
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("30s", 30), ("10m", 600), ("1.5h", 5_400), ("2d", 172_800), ("0s", 0)]
+)
+def test_a_time_may_be_said_by_how_long_ago_it_was(text: str, seconds: float) -> None:
+    before = time.time()
+    assert before - seconds <= logs.time_of(text) <= time.time() - seconds
+    assert (logs.time_of("1700000000"), logs.time_of("0.5")) == (1_700_000_000.0, 0.5)
+
+
+@pytest_asyncio.fixture
+async def said(home: Home) -> AsyncIterator[Client]:
+    """A client of a server, where the session `a` has had a turn, and `b` had none."""
+    async with home.open() as supervisor, open_house(home.folder, supervisor) as house:
+        steps = (PROMPT, INIT, *({"say": f"Word {number}."} for number in range(5)), DONE)
+        await home.start(supervisor, *steps, name="a")
+        is_done = lambda record: record.turns == 1 and record.published == "idle"  # noqa: E731
+        await supervisor.wait("a", is_done, LIMIT)
+        await home.start(supervisor, name="b", start=False, prompt=None, command=["true"])
+        transport = httpx.ASGITransport(make_app(house, PERSON))  # type: ignore[arg-type]
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+            yield Client(http, "here")
+
+
+async def shown(
+    client: Client, file: Path, session: str = "a", *, of: str = "entries", **wanted: Any
+) -> list[str]:
+    """What is printed of a log, line by line."""
+    with file.open("w+") as out:
+        async with Outlet(out.fileno()) as outlet:
+            screen = PlainScreen(outlet)
+            printer = Printer(Look(is_verbose=True))
+            sitting = Sitting(outlet, PeopleView(screen, printer, Underway()), screen, Underway())
+            if of == "entries":
+                is_text = lambda entry: isinstance(entry, Text)  # noqa: E731
+                await logs.show_transcript(client, session, sitting, logs.Wanted(**wanted), is_text)
+            else:
+                await logs.show_events(
+                    client, session, sitting, logs.Wanted(**wanted), is_json=of == "json"
+                )
+        out.seek(0)
+        return out.read().splitlines()
+
+
+@pytest.mark.parametrize("page", [3, logs.PAGE])
+async def test_of_a_log_the_last_of_what_is_shown_is_counted(
+    said: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    monkeypatch.setattr(logs, "PAGE", page)
+    file = tmp_path / "out"
+
+    async def words(**wanted: Any) -> list[str]:
+        lines = await shown(said, file, **wanted)
+        return [line.removeprefix("● Word ") for line in lines if "Word" in line]
+
+    assert await words() == ["0.", "1.", "2.", "3.", "4."]
+    assert await words(tail=2) == ["3.", "4."]
+    assert await words(tail=5) == await words(tail=9) == await words(since=1.0)
+    assert await words(tail=0) == await words(since=time.time() + 60) == []
+    assert await words(tail=2, since=time.time() + 60) == []
+
+
+@pytest.mark.parametrize("page", [3, logs.PAGE])
+async def test_of_events_each_is_a_line(
+    said: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    monkeypatch.setattr(logs, "PAGE", page)
+    file = tmp_path / "out"
+    lines = await shown(said, file, of="events")
+    assert [int(line.split()[0]) for line in lines] == list(range(1, len(lines) + 1))
+    kinds = [line.split()[2] for line in lines]
+    assert {"session.created", "agent.said", "session.state"} <= set(kinds)
+    when = time.strftime("%H:", time.localtime())
+    assert all(line.split()[1].startswith(when[0]) for line in lines)
+    assert await shown(said, file, of="events", tail=2) == lines[-2:]
+    assert await shown(said, file, of="events", tail=0) == []
+    assert await shown(said, file, of="events", tail=len(lines) + 1) == lines
+    assert await shown(said, file, of="events", since=time.time() + 60) == []
+    events = [json.loads(line) for line in await shown(said, file, of="json")]
+    assert [event["seq"] for event in events] == list(range(1, len(lines) + 1))
+    assert [event["kind"] for event in events] == kinds
+    assert len(await shown(said, file, "b", of="events")) < len(lines)
