@@ -81,7 +81,6 @@ def test_a_rule_for_a_session_is_told_as_such_where_it_is_listed_and_shown(shell
     assert "(remembered: Bash(rm x))" in shell.run("approvals", "show", asked["id"])
 
 
-@pytest.mark.slow
 def test_a_rule_for_always_is_listed_and_can_be_forgotten(shell: Shell) -> None:
     shell.claude(PROMPT, INIT, *call("Bash", {"command": "rm x"}),
                  *call("Bash", {"command": "rm x"}, "t2"), {"result": "done"}, PROMPT)  # fmt: skip
@@ -104,7 +103,6 @@ def test_a_rule_that_is_none_decides_nothing(shell: Shell) -> None:
     assert shell.json("approvals")[0]["status"] == "pending"
 
 
-@pytest.mark.slow
 def test_a_question_is_answered_and_a_plan_goes_on_in_a_mode(shell: Shell) -> None:
     fake = shell.claude(PROMPT, INIT, *call("AskUserQuestion", {"questions": QUESTIONS}),
                         *call("ExitPlanMode", {"plan": "Do it."}, "t2"),

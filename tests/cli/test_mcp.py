@@ -18,7 +18,6 @@ def get(told: dict[str, str], token: str, path: str = "/api/v1/me") -> httpx.Res
     return httpx.get(told["url"] + path, headers=headers, trust_env=False, verify=False)
 
 
-@pytest.mark.slow
 def test_a_token_makes_an_agent_that_is_no_person_and_is_kept_for_its_owner_alone(
     shell: Shell,
 ) -> None:

@@ -74,7 +74,6 @@ def test_a_policy_explains_what_it_would_answer(bridle: Said, tmp_path: Path) ->
     assert "there is no folder" in bridle("policy", "explain", "ls", "--cwd", "/none", code=2)
 
 
-@pytest.mark.slow
 def test_policies_are_kept_shown_listed_extended_and_removed(bridle: Said, tmp_path: Path) -> None:
     (tmp_path / "team.toml").write_text('# ours\npreset = "edits"\nguard = false\n')
     assert bridle("policy", "add", "team", "team.toml") == "kept team: preset edits, 0 rules\n"
@@ -111,10 +110,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.slow
-def test_what_can_not_be_kept_is_told(bridle: Said) -> None:
-    for words, code, said in REFUSED:
-        assert said in bridle("policy", *words, code=code)
+@pytest.mark.parametrize(("words", "code", "said"), REFUSED, ids=range(len(REFUSED)))
+def test_what_can_not_be_kept_is_told(bridle: Said, words: list[str], code: int, said: str) -> None:
+    assert said in bridle("policy", *words, code=code)
 
 
 @pytest.mark.parametrize("rule", ['Bash(echo "a\\b")', "Bash(echo é)", "Edit(/a b/**)"])
@@ -125,7 +123,6 @@ def test_a_rule_is_written_so_that_it_is_read_as_it_was(rule: str) -> None:
     assert [one.text for one in parse_policy(text, "x").rules] == [rule]
 
 
-@pytest.mark.slow
 def test_a_policy_is_tried_on_calls_of_a_file(bridle: Said, tmp_path: Path) -> None:
     calls = [
         {"tool": "Bash", "input": {"command": "npm test"}, "expect": "allow"},
@@ -209,7 +206,6 @@ rules = ["Read"]
 """
 
 
-@pytest.mark.slow
 def test_a_policy_shows_what_may_be_delegated_and_what_is_for_people_alone(
     bridle: Said, tmp_path: Path
 ) -> None:
@@ -229,24 +225,23 @@ def test_a_policy_shows_what_may_be_delegated_and_what_is_for_people_alone(
     assert "nothing" in bridle("policy", "show", "none.toml")
 
 
-@pytest.mark.slow
-def test_a_kept_policy_that_gets_another_rule_keeps_the_rest(bridle: Said, tmp_path: Path) -> None:
-    for text in (WHOLE, 'human_only = ["mcp__bank"]\ndelegate = []'):
-        (tmp_path / "team.toml").write_text(text)
-        bridle("policy", "add", "team", "team.toml")
-        bridle("policy", "add", "team", "--allow", "Bash(ls:*)")
-        before = parse_policy(text, "x")
-        after = json.loads(bridle("policy", "show", "team", "--json"))
-        rules = [*before.texts]
-        assert [one["text"] for one in after["rules"]] == [*(r.text for r in rules), "Bash(ls:*)"]
-        assert after["human_only"] == [rule.text for rule in before.human_only]
-        assert before.delegate is not None
-        assert [one.get("count") for one in after["delegate"]] == [
-            one.count for one in before.delegate
-        ]
-        assert [one.get("seconds") for one in after["delegate"]] == [
-            one.seconds for one in before.delegate
-        ]
-        assert [one.get("paths", []) for one in after["delegate"]] == [
-            list(one.paths) for one in before.delegate
-        ]
+@pytest.mark.parametrize("text", [WHOLE, 'human_only = ["mcp__bank"]\ndelegate = []'])
+def test_a_kept_policy_that_gets_another_rule_keeps_the_rest(
+    bridle: Said, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "team.toml").write_text(text)
+    bridle("policy", "add", "team", "team.toml")
+    bridle("policy", "add", "team", "--allow", "Bash(ls:*)")
+    before = parse_policy(text, "x")
+    after = json.loads(bridle("policy", "show", "team", "--json"))
+    rules = [*before.texts]
+    assert [one["text"] for one in after["rules"]] == [*(r.text for r in rules), "Bash(ls:*)"]
+    assert after["human_only"] == [rule.text for rule in before.human_only]
+    assert before.delegate is not None
+    assert [one.get("count") for one in after["delegate"]] == [one.count for one in before.delegate]
+    assert [one.get("seconds") for one in after["delegate"]] == [
+        one.seconds for one in before.delegate
+    ]
+    assert [one.get("paths", []) for one in after["delegate"]] == [
+        list(one.paths) for one in before.delegate
+    ]

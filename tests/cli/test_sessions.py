@@ -77,8 +77,7 @@ def test_what_is_not_possible_now_says_what_to_do_and_has_its_code(served: Shell
     assert "has the name 'one'" in served.run("start", "x", "--name", "one", code=5)
 
 
-@pytest.mark.slow
-def test_a_turn_is_interrupted_and_an_agent_paused_and_unpaused(shell: Shell) -> None:
+def test_a_turn_is_interrupted(shell: Shell) -> None:
     interrupted = {"subtype": "error_during_execution", "terminal_reason": "aborted_tools"}
     shell.claude(
         PROMPT, {"init": {}}, {"await_request": "interrupt"}, {"result": interrupted}, PROMPT
@@ -88,10 +87,27 @@ def test_a_turn_is_interrupted_and_an_agent_paused_and_unpaused(shell: Shell) ->
     shell.session("one", "running")
     assert shell.run("interrupt", "one") == "interrupted one\n"
     assert shell.session("one", "idle")["outcome"] == "cancelled"
-    assert shell.run("pause", "one") == "paused one\n"
-    shell.session("one", "paused")
-    assert shell.run("unpause", "one") == "unpaused one\n"
-    shell.session("one", "idle")
+
+
+def test_an_agent_is_paused_and_unpaused_and_the_other_is_not(served: Shell) -> None:
+    for name in ("one", "two"):
+        served.run("start", "go", "--name", name)
+        served.session(name, "idle")
+    assert served.run("pause", "one") == "paused one\n"
+    served.session("one", "paused")
+    served.session("two", "idle")
+    assert served.run("unpause", "one") == "unpaused one\n"
+    served.session("one", "idle")
+
+
+def test_what_is_kept_is_read_while_no_server_is_up(served: Shell) -> None:
+    for name in ("one", "two"):
+        served.run("start", "go", "--name", name, "--no-start")
+    served.kill_server()
+    assert [one["name"] for one in served.json("ps", "--all")] == ["one", "two"]
+    assert served.json("approvals") == []
+    assert "session.created" in served.run("logs", "two", "--events")
+    assert "no server is up; start one with `bridle up`" in served.run("stop", "one", code=3)
 
 
 def test_a_prompt_comes_from_a_pipe_too(served: Shell) -> None:
@@ -167,7 +183,6 @@ def test_ps_watches_as_lines_of_json(served: Shell) -> None:
     assert "--watch needs a terminal" in served.run("ps", "-w", code=2)
 
 
-@pytest.mark.slow
 def test_ps_watches_on_a_terminal_until_ctrl_c(served: Shell) -> None:
     master, slave = pty.openpty()
     watching = served.start("ps", "-w", stdin=slave, stdout=slave, stderr=slave)
@@ -206,7 +221,6 @@ def test_agents_are_read_from_the_home_while_no_server_is_up(shell: Shell) -> No
     assert shell.session("one", "idle")["turns"] == 1
 
 
-@pytest.mark.slow
 def test_down_can_stop_the_agents_too(served: Shell) -> None:
     served.run("start", "go", "--name", "one")
     served.session("one", "idle")
@@ -215,7 +229,6 @@ def test_down_can_stop_the_agents_too(served: Shell) -> None:
     assert session["state"] == "stopped"
 
 
-@pytest.mark.slow
 def test_another_server_is_talked_to_by_its_address_and_a_token(
     served: Shell, tmp_path: Path
 ) -> None:

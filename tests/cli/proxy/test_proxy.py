@@ -217,7 +217,6 @@ async def test_long_lines_go_both_ways(home: Home) -> None:
         assert (await client.hear())["result"] == {"text": text}
 
 
-@pytest.mark.slow
 async def test_many_calls_wait_at_once_and_are_answered_in_any_order(home: Home) -> None:
     await home.up()
     async with client_of(home) as client:

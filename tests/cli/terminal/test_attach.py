@@ -144,7 +144,6 @@ async def printed() -> AsyncIterator[tuple[Sitting, asyncio.StreamReader]]:
             yield Sitting(outlet, view, screen, underway), lines
 
 
-@pytest.mark.slow
 async def test_of_two_who_are_attached_the_first_decides_and_the_other_is_told(
     served: Place,
 ) -> None:
@@ -168,7 +167,6 @@ def interrupts(cli: FakeCli) -> int:
     return [told.get("request", {}).get("subtype") for told in cli.told()].count("interrupt")
 
 
-@pytest.mark.slow
 async def test_ctrl_c_once_interrupts_and_twice_leaves_the_agent_running(served: Place) -> None:
     cli = await served.agent(
         PROMPT, INIT, {"say": "At it."}, *INTERRUPTED, PROMPT, {"say": "Again."}, {"pause": 600}
@@ -199,7 +197,6 @@ async def test_whoever_wants_it_stopped_when_they_leave_has_it_stopped(served: P
     assert await served.state_of("fixer") == "stopped"
 
 
-@pytest.mark.slow
 async def test_who_only_looks_on_is_told_who_is_waited_for_and_has_no_keys(served: Place) -> None:
     await served.agent(*ASKS, DONE)
     async with served.window("attach", "fixer", "--read-only") as window:
@@ -211,7 +208,6 @@ async def test_who_only_looks_on_is_told_who_is_waited_for_and_has_no_keys(serve
     assert await served.state_of("fixer") == "awaiting approval"
 
 
-@pytest.mark.slow
 async def test_what_can_not_be_told_is_said_with_what_to_do(served: Place) -> None:
     await served.agent(PROMPT, INIT, {"say": "Done."}, DONE)
     async with served.window("attach", "fixer") as window:
@@ -242,7 +238,6 @@ async def test_without_a_terminal_it_follows_in_lines_until_it_is_ended(served: 
     assert err == b""
 
 
-@pytest.mark.slow
 async def test_the_words_of_a_call_that_ran_before_stand_in_their_order(served: Place) -> None:
     await served.agent(
         *ASKS, *judged("Read", {"file_path": "a"}, "r1"), gives("r1", "x"), {"say": "End."}, DONE
@@ -272,7 +267,6 @@ async def test_without_a_server_there_is_nothing_to_attach_to(place: Place) -> N
     assert "bridle up" in attached.err
 
 
-@pytest.mark.slow
 async def test_a_run_may_be_handed_to_the_server(served: Place) -> None:
     served.cli(PROMPT, INIT, {"say": "From afar."}, DONE)
     run = await served.piped("run", "Go", "--detach", "--name", "far")
