@@ -344,6 +344,22 @@ async def test_of_many_approvals_the_oldest_are_shown_and_the_others_counted(hom
         assert named["more_pending"] == 0
 
 
+async def test_what_is_put_to_the_caller_now_comes_before_what_went_on(home: Home) -> None:
+    async with opened(home) as supervisor:
+        parent = await parent_with(home, supervisor, PROMPT, INIT, *MANY_ASKS[:2], {"pause": 60})
+        child = await parent.child("a")
+        record = await supervisor.wait(child, lambda record: len(record.approvals) == 2, LIMIT)
+        first, second = record.approvals
+        given = await parent.ok("loopback_pending")
+        assert [one["id"] for one in given["pending_approvals"]] == [first, second]
+        await parent.ok("loopback_escalate", approval_id=first, why="not mine to say")
+        given = await parent.ok("loopback_pending")
+        shown = {one["id"]: one["is_yours_now"] for one in given["pending_approvals"]}
+        assert list(shown) == ([second, first] if first in shown else [second])
+        assert shown[second]
+        assert not shown.get(first)
+
+
 def test_as_many_fit_as_there_is_room_for_and_one_at_least() -> None:
     shown: list[dict[str, Any]] = [{"id": "a"}, {"id": "b"}, {"id": "c"}]
     size = len(msgspec.json.encode(shown[0]))

@@ -72,6 +72,14 @@ def test_settings_that_give_something_are_found(
     assert (found.what, found.file) == (what, str(file))
 
 
+@pytest.mark.parametrize("data", [b"\xff", b"[" * 100_000, b'"\xff"', b""])
+def test_settings_of_any_bytes_are_survived_and_told(tmp_path: Path, data: bytes) -> None:
+    file = put(tmp_path, ".claude/settings.json", {})
+    file.write_bytes(data)
+    (found,) = survey(tmp_path).brings
+    assert (found.what, found.file) == ("settings that can't be read", str(file))
+
+
 def test_servers_skills_commands_and_agents_are_found(tmp_path: Path) -> None:
     put(tmp_path, ".mcp.json", {"mcpServers": {"evil": {"command": "sh"}}})
     put(tmp_path, ".claude/skills/a/SKILL.md", "!`rm`")

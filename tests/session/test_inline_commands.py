@@ -89,6 +89,33 @@ def test_a_name_is_looked_for_as_a_whole_and_by_its_end(work: Path) -> None:
     assert look(work)("x") == ("git log -3", "\nrm x\n")
 
 
+def test_skills_below_are_found_in_each_folder_and_behind_links(work: Path) -> None:
+    for number, name in enumerate(("a", "b", "c/d")):
+        text = BODY.replace("git log -3", f"git log -{number}")
+        put(work, f"sub/{name}/.claude/skills/x/SKILL.md", text)
+    found = look(work)("x")
+    assert found
+    assert {"git log -0", "git log -1", "git log -2"} <= set(found)
+    put(work, "sub/node_modules/p/.claude/skills/y/SKILL.md")
+    put(work, "sub/.hidden/p/.claude/skills/y/SKILL.md")
+    assert look(work)("y") is None
+    put(work.parent, "elsewhere/y/SKILL.md")
+    (work.parent / "claude/skills").mkdir(parents=True)
+    (work.parent / "claude/skills/linked").symlink_to(work.parent / "elsewhere")
+    assert look(work)("y") == ("git log -3", "\nrm x\n")
+
+
+@pytest.mark.parametrize(("count", "is_known"), [(MAX_FILES - 1, True), (MAX_FILES, False)])
+def test_a_folder_is_looked_at_up_to_so_many_files(
+    work: Path, count: int, is_known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridle.session.inline_commands.MAX_FILES", 4)
+    put(work.parent, "claude/plugins/x.md")
+    for number in range(count - MAX_FILES + 3):
+        put(work.parent, f"claude/plugins/{number}")
+    assert (look(work)("x") is not None) is is_known
+
+
 def test_too_much_to_look_at_is_not_taken_for_nothing(work: Path) -> None:
     folder = work.parent / "claude/plugins/many"
     folder.mkdir(parents=True)

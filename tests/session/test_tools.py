@@ -208,6 +208,11 @@ def test_two_tools_of_one_name_are_refused() -> None:
 async def test_the_methods_of_mcp_that_a_cli_calls() -> None:
     servers = ToolServers({"calc": [add], "text": [shout]})
     assert servers.names == ["calc", "text"]
+    for id_, method in ((7, "ping"), ("a", "no/method"), (0, "tools/list")):
+        message = {"jsonrpc": "2.0", "id": id_, "method": method}
+        answer = await servers.handle("calc", message)
+        assert (answer["jsonrpc"], answer["id"]) == ("2.0", id_)
+        assert ("error" in answer, "result" in answer) == (id_ == "a", id_ != "a")
     hello = await rpc(servers, "initialize", "calc", protocolVersion="2024-11-05")
     assert hello["result"]["protocolVersion"] == "2024-11-05"
     assert hello["result"]["capabilities"] == {"tools": {}}

@@ -140,11 +140,13 @@ async def test_what_was_taken_back_before_it_was_written_down_is_not_told(desk: 
     desk.owner.refuses = True
     desk.send("first", "answer")
     await desk.pen.idle_or_stuck()
-    desk.send("second", "allow")
-    desk.outbox.drop("second")
+    for name in ("second", "third", "fourth"):
+        desk.send(name, "allow")
+    desk.outbox.drop("third")
     desk.owner.refuses = False
-    assert [wrote.id for wrote in await desk.logged()] == ["first"]
-    assert ids(desk.inbox()) == ["first"]
+    logged = await desk.logged()
+    assert [wrote.id for wrote in logged] == ["first", "second", "fourth"]
+    assert ids(desk.inbox()) == desk.told == ["first", "second", "fourth"]
 
 
 async def test_what_stops_something_does_not_wait_for_a_log_that_says_nothing(
