@@ -86,6 +86,33 @@ def test_with_entries_it_may_grant_those_and_nothing_else() -> None:
     assert ceiling(policy, edit(f"{FOLDER}/other/a.py")) == "ask"
 
 
+def test_each_of_several_entries_counts_and_which_one_it_was_is_told() -> None:
+    entries = [
+        delegable(["Bash(ls:*)"]),
+        delegable(["Bash(npm test:*)"]),
+        delegable(["Bash(make:*)"], count=2),
+        delegable(["Bash(make all)", "Bash(cargo test:*)"], seconds=60),
+    ]
+    listing, testing, making, later = entries
+    policy = Policy("ask", delegate=entries)
+    for command, entry in (("ls", listing), ("npm test", listing), ("ls && npm test", listing)):
+        found = grant(policy, bash(command))
+        assert isinstance(found, Granted)
+        assert (found.key, found.is_limited) == (entry.key, False)
+        assert ceiling(policy, bash(command)) == "allow"
+    for command, entry in (("make", making), ("make all", making), ("cargo test", later)):
+        found = grant(policy, bash(command), age=60, used={making.key: 1, testing.key: 9})
+        assert isinstance(found, Granted)
+        assert (found.key, found.is_limited) == (entry.key, True)
+        assert ceiling(policy, bash(command)) == "ask"
+    # Where one entry is used up, another that speaks of the call may do.
+    assert may(policy, bash("make all"), used={making.key: 2}, age=59)
+    for command, words in (("make", "2 times, and has"), ("cargo test", "for 60 seconds")):
+        found = grant(policy, bash(command), used={making.key: 2}, age=61)
+        assert isinstance(found, Refused)
+        assert words in found.because
+
+
 def test_no_entries_at_all_grant_nothing() -> None:
     policy = Policy("autonomous", allow=["Bash"], delegate=[])
     for call in (bash("ls"), edit(), Call("Read", {"file_path": "a"}), Call("TodoWrite", {})):
