@@ -10,8 +10,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from bridle import __version__
 from bridle.approvals import Reject
 from bridle.journal import SqliteJournal
+from bridle.server.access import Caller
 from bridle.server.app import make_app
 from bridle.server.house import House
+from tests.server.conftest import client_of
 from tests.supervisor.homes import ASKS, INIT, LIMIT, ME, PROMPT, TURN, WORKS, Home, asked, until
 from tests.supervisor.test_service import rejected
 
@@ -198,3 +200,17 @@ async def test_a_fleet_that_was_held_back_goes_on(
     assert told(await client.get("/health"))["held"]["until"] == LATER
     assert told(await client.post("/fleet/release")) == {"was_held": True}
     assert told(await client.get("/health"))["held"] is None
+
+
+async def test_logging_out_takes_away_the_login_that_asks_and_no_token(house: House) -> None:
+    first, _ = await house.tokens.log_in("me")
+    second, _ = await house.tokens.log_in("me")
+    token, _ = await house.tokens.create("reader", "grafana")
+    for found, role in ((token, "reader"), (first, "person")):
+        caller = Caller(role=role, name="me", token=found.id)  # type: ignore[arg-type]
+        async with client_of(house, caller) as client:
+            answer = await client.post("http://localhost/logout")
+            assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    kept = {one.id for one in house.tokens.list()}
+    assert {second.id, token.id} <= kept
+    assert first.id not in kept
