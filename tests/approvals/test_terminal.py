@@ -26,7 +26,7 @@ from bridle.approvals import (
     Reject,
     open_approvals,
 )
-from bridle.approvals.editing import Editor
+from bridle.approvals.editing import Editor, edited_choice
 from bridle.approvals.terminal import Terminal
 from bridle.journal import memory_journal
 from bridle.policy import parse_rule
@@ -218,6 +218,34 @@ async def test_e_edits_the_command_and_asks_before_it_runs(sitting: Sitting) -> 
     assert sitting.edits == ["rm -rf build\n"]
     assert ended.decision
     assert ended.decision.choice == Approve({"command": "rm -rf build/tmp", "description": "clean"})
+
+
+@pytest.mark.parametrize(
+    ("edited", "choice"),
+    [
+        (
+            '{"url": "https://example.com/a", "prompt": ""}',
+            {"url": "https://example.com/a", "prompt": ""},
+        ),
+        ('{"url": "https://example.com"}', None),
+        ('["https://example.com"]', None),
+        ("{}", {}),
+    ],
+)
+async def test_an_input_is_edited_as_json(edited: str, choice: dict[str, Any] | None) -> None:
+    approval = Approval(
+        id="a", launch="l", session="s", created=0.0, kind="tool", tool="WebFetch",
+        input={"url": "https://example.com"}, digest="",
+    )  # fmt: skip
+    given: list[tuple[str, str]] = []
+
+    async def edit(text: str, suffix: str) -> str:
+        given.append((text, suffix))
+        return edited
+
+    found = await edited_choice(approval, edit)
+    assert found == (None if choice is None else Approve(input=choice))
+    assert given == [('{\n  "url": "https://example.com"\n}\n', ".json")]
 
 
 async def test_an_input_that_was_edited_into_no_json_is_told(sitting: Sitting) -> None:

@@ -190,3 +190,27 @@ def test_a_wrong_start_of_the_replayer_is_one_clear_line(arguments: list[str], w
 def test_a_recorder_that_is_not_open_says_so(tmp_path: Path) -> None:
     with pytest.raises(InvalidScript, match="is not open"):
         Recorder(tmp_path / "x").note("too early")
+
+
+def test_blank_lines_in_a_recording_mean_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "wire.ndjson"
+    path.write_text(
+        '\n{"t": 0, "dir": "out", "msg": {"a": 1}}\n  \n{"t": 1, "dir": "err", "msg": ""}\n'
+    )
+    assert [(entry.t, entry.dir) for entry in load_recording(path)] == [(0, "out"), (1, "err")]
+
+
+@pytest.mark.parametrize("code", [0, 4])
+async def test_a_cli_that_ended_by_itself_does_so_again_with_its_code(
+    tmp_path: Path, piped_cli: Start, code: int
+) -> None:
+    path = tmp_path / "wire.ndjson"
+    lines = [
+        {"t": 0, "dir": "out", "msg": {"type": "keep_alive"}},
+        {"t": 1, "dir": "note", "msg": "just a word"},
+        {"t": 2, "dir": "note", "msg": {"exit": code}},
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    cli = await piped_cli(Replay(path).command)
+    # Its stdin is open all the time.
+    assert await cli.exit_code() == code
