@@ -325,6 +325,13 @@ def test_submodules_that_run_nothing_are_no_reason_to_ask(repository: Repository
         repository.git("config", "--unset", "core.fsmonitor", cwd=repository.folder / "sub/mod")
 
 
+def test_a_folder_with_a_repositorys_files_is_one_and_asked_about(repository: Repository) -> None:
+    repository.run("mv .git ../away; rm f; mkdir objects/ refs/")
+    (repository.folder / "HEAD").write_text("ref: refs/heads/main\n")
+    (repository.folder / "config").write_text("[core]\nbare = true\n")
+    assert whats(repository.folder) == ["a bare repository"]
+
+
 def test_the_first_reason_is_told(repository: Repository) -> None:
     repository.config("[core]\nfsmonitor = ./evil\n")
     ground = with_repositories(ground_of(repository.folder))

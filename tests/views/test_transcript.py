@@ -159,9 +159,12 @@ def test_a_long_result_is_cut_and_says_how_long_it_was() -> None:
 def test_a_result_without_a_call_is_an_entry_of_its_own() -> None:
     told = Told()
     told.gives("nobody", "what?")
-    (entry,) = shown(told.entries)
+    told.gives("sub", "!", parent_tool_use_id="task")
+    entry, below = shown(told.entries)
     assert isinstance(entry, ToolResult)
-    assert entry.end.output.text == "what?"
+    assert isinstance(below, ToolResult)
+    assert (entry.id, entry.parent, entry.end.output.text) == ("nobody", None, "what?")
+    assert (below.id, below.parent, below.end.output.text) == ("sub", "task", "!")
 
 
 def test_an_approval_is_one_entry_from_asked_to_its_outcome() -> None:
