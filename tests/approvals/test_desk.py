@@ -311,6 +311,27 @@ async def test_a_decision_on_its_way_when_the_process_dies_is_stored_and_died(
     assert found.outcome.how == "process died"
 
 
+async def test_what_was_approved_and_overruled_was_withdrawn_with_the_reason(
+    approvals: Approvals,
+) -> None:
+    desk = desk_at(approvals)
+    for id_ in ("t1", "t2"):
+        asked = await asked_at(desk, call(tool_use_id=id_), approvals)
+        await approvals.decide(asked.id, Approve(), by=ANN)
+        await last_answer()
+        desk.delivered(id_)
+        if id_ == "t1":
+            desk.overruled(id_, "a rule denies it")
+        else:
+            desk.ran(id_, is_error=True)
+        found = await until(approvals, asked.id, lambda approval: approval.outcome)
+        assert found.outcome
+        assert (found.outcome.how, found.outcome.words) == (
+            ("withdrawn", "a rule denies it") if id_ == "t1" else ("ran", "its result is an error")
+        )
+    desk.overruled("never asked", "x")
+
+
 async def test_delivered_and_ran_of_what_was_never_asked_are_nothing(
     approvals: Approvals, journal: Journal
 ) -> None:

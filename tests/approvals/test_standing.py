@@ -12,6 +12,7 @@ from bridle.approvals import (
     Agent,
     Always,
     AnswerQuestion,
+    Approval,
     Approvals,
     Approve,
     ApprovePlan,
@@ -25,8 +26,11 @@ from bridle.approvals import (
     open_approvals,
 )
 from bridle.approvals.model import Choice, Decider, Kind, Step
+from bridle.approvals.standing import check_input
 from bridle.errors import InvalidEntry
 from bridle.journal import Journal
+from bridle.policy import InForce, Policy
+from tests.policy.grounds import GROUND
 
 from .helpers import ANN, TurnedClock, kinds_in, request
 
@@ -180,3 +184,32 @@ async def test_without_a_policy_nothing_is_remembered(journal: Journal, clock: T
         asked = await approvals.open(request())
         with pytest.raises(InvalidDecision, match="no policy"):
             await approvals.decide(asked.id, Approve(remember=ForSession("Bash")), by=ANN)
+
+
+def test_a_changed_input_is_judged_and_where_it_can_not_be_only_a_person_may() -> None:
+    force = InForce(Policy("ask", deny=["Bash(rm:*)"]), GROUND)
+    approval = Approval(
+        id="a", launch="l", session="s", created=0.0, kind="tool", tool="Bash",
+        input={"command": "ls"}, digest="",
+    )  # fmt: skip
+
+    def check(by: Decider, command: str | None, policy: InForce | None = force) -> None:
+        check_input(
+            by, approval, Approve(None if command is None else {"command": command}), policy
+        )
+
+    agent = Agent("root")
+    for by in (ANN, agent):
+        for policy in (force, None):
+            check(by, None, policy)
+            check(by, "ls", policy)
+        check(by, "make")
+        with pytest.raises(InvalidDecision, match="denies"):
+            check(by, "rm x")
+    check(ANN, "make", None)
+    with pytest.raises(MayNotDecide, match="its policy is not here"):
+        check(agent, "make", None)
+    check(ANN, "echo x > .git/config")
+    with pytest.raises(MayNotDecide, match="only a person may"):
+        check(agent, "echo x > .git/config")
+    check_input(agent, approval, Reject(), None)

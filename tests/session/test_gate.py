@@ -24,6 +24,8 @@ from bridle.protocol.permissions import (
     Deny,
     PermissionRule,
     PermissionUpdate,
+    RemoveDirectories,
+    RemoveRules,
     SetMode,
 )
 from bridle.session.desk import Desk
@@ -478,9 +480,13 @@ async def test_an_input_that_a_hook_of_the_user_changes_is_judged_as_well(
 async def test_rules_that_an_approver_adds_are_bridles_and_not_the_clis(
     start: StartSession,
 ) -> None:
-    rule = PermissionRule("Bash", "make:*")
+    rules = [PermissionRule("Bash", "make:*"), PermissionRule("Bash", "tox:*")]
+    denied = PermissionRule("WebFetch")
     updates: list[PermissionUpdate] = [
-        AddRules([rule], "allow", "userSettings"),
+        AddRules(rules, "allow", "userSettings"),
+        AddRules([denied], "deny", "session"),
+        RemoveRules(rules, "allow", "session"),
+        RemoveDirectories(["/old"], "userSettings"),
         AddDirectories(["/srv"], "localSettings"),
         SetMode("acceptEdits", "userSettings"),
     ]
@@ -488,11 +494,14 @@ async def test_rules_that_an_approver_adds_are_bridles_and_not_the_clis(
     question(cli, "1", command="make")
     told = (await said_to_question(cli, "1"))["updatedPermissions"]
     assert told == [
+        {"type": "removeDirectories", "directories": ["/old"], "destination": "session"},
         {"type": "addDirectories", "directories": ["/srv"], "destination": "session"},
         {"type": "setMode", "mode": "acceptEdits", "destination": "session"},
     ]
     assert session.policy
-    assert isinstance(session.policy.judge(Call("Bash", {"command": "make all"})), Allowed)
+    for command in ("make all", "tox -e x"):
+        assert isinstance(session.policy.judge(Call("Bash", {"command": command})), Allowed)
+    assert isinstance(session.policy.judge(Call("WebFetch", {"url": "https://x"})), Denied)
     write = Call("Write", {"file_path": "/srv/x", "content": ""})
     assert isinstance(session.policy.judge(write), Allowed)
 
