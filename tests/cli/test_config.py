@@ -154,3 +154,18 @@ def test_the_table_and_the_values_have_the_same_names_and_types() -> None:
     values = {field.name for field in fields(Settings)} - {"sources", "file"}
     assert {setting.name for setting in SETTINGS} == values
     assert all(setting.words.endswith(".") for setting in SETTINGS)
+
+
+def test_every_flag_that_is_given_holds_also_one_of_nothing(tmp_path: Path) -> None:
+    flags = {"home": tmp_path, "port": 0, "model": None, "size": 7, "stop_agents": False}
+    environ = {
+        "BRIDLE_PORT": "9",
+        "BRIDLE_MODEL": "m",
+        "BRIDLE_STOP_AGENTS": "1",
+        "BRIDLE_SIZE": "",
+    }
+    found = load(flags, environ)
+    assert (found.port, found.size, found.stop_agents, found.model) == (0, 7, False, "m")
+    assert [found.sources[name] for name in ("port", "size", "stop_agents", "model", "host")] == [
+        *("flag --port", "flag --size", "flag --stop-agents", "BRIDLE_MODEL", "default"),
+    ]
