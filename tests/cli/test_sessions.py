@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from bridle.policy.policy import Policy
+
 from .shells import LIMIT, PROMPT, TURN, Shell, asks, lines_of
 
 KNOWN = "bridle: there is no session nobody; list them with `bridle ps --all`\n"
@@ -100,6 +102,18 @@ def test_an_agent_is_paused_and_unpaused_and_the_other_is_not(served: Shell) -> 
     served.session("one", "idle")
 
 
+def test_what_was_used_is_told_by_session_and_in_all(served: Shell) -> None:
+    served.run("start", "--name", "one", "--no-start")
+    served.run("start", "go", "--name", "two")
+    served.session("two", "idle")
+    header, *rows = served.run("usage").splitlines()
+    assert header.split()[:3] == ["SESSION", "TURNS", "TOKENS"]
+    assert [row.split()[:2] for row in rows] == [["one", "0"], ["two", "1"], ["all", "1"]]
+    assert served.json("usage")["total"]["turns"] == 1
+    assert served.run("release") == "nothing was held\n"
+    assert served.json("release") == {"was_held": False}
+
+
 def test_what_is_kept_is_read_while_no_server_is_up(served: Shell) -> None:
     for name in ("one", "two"):
         served.run("start", "go", "--name", name, "--no-start")
@@ -163,9 +177,16 @@ def test_limits_policy_and_model_are_changed_by_set(served: Shell) -> None:
     assert changed["limits"]["turns"] == 9
     assert changed["limits"]["cost_usd"] == 2
     served.session("one", "idle")
-    assert served.json("set", "one", "--model", "opus")["id"] == changed["id"]
+    assert changed["policy"] == Policy("read-only").digest
+    assert served.run("set", "one", "--max-children", "0").startswith("changed one (")
+    changed = served.json("set", "one", "--model", "opus", "--mode", "plan")
+    logged = map(json.loads, served.run("logs", "one", "--events", "--json").splitlines())
+    told = [one["body"]["line"]["request"] for one in logged if one["kind"] == "bridle.wrote"
+            and one["body"]["what"] == "request"]  # fmt: skip
+    assert {"subtype": "set_model", "model": "opus"} in told
+    assert {"subtype": "set_permission_mode", "mode": "plan"} in told
+    assert changed["limits"] == {"turns": 9, "cost_usd": 2.0, "concurrency": 0}
     assert "nothing to change" in served.run("set", "one", code=2)
-    assert served.run("release") == "nothing was held\n"
 
 
 def test_ps_watches_as_lines_of_json(served: Shell) -> None:
