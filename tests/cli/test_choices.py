@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bridle.approvals.model import Approval, Kind
+from bridle.approvals.model import Approval, Kind, Step
 from bridle.cli.choices import Answers, choice_for, rejection, told_rule
+from bridle.cli.commands import approving
 from bridle.cli.errors import Misused
 from bridle.server.shapes import decisions as d
 
@@ -136,3 +137,35 @@ def test_rules_that_contradict_each_other_are_refused() -> None:
         choice_for(asked(), Answers(session_rule="Bash", always_rule="Bash"))
     with pytest.raises(Misused, match="--everywhere goes with --always"):
         choice_for(asked(), Answers(is_everywhere=True))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"description": "d", "command": "ls"}, "ls"),
+        ({"file_path": "/a", "content": "x"}, "/a"),
+        ({"message": "hm", "requested_schema": {}}, "hm"),
+        ({"questions": [{"question": "Why?"}, {"question": "How?"}]}, "Why?"),
+        ({"questions": []}, "questions"),
+        ({"command": 5, "other": 1}, "command, other"),
+        ({}, ""),
+    ],
+)
+def test_what_is_asked_is_told_in_a_few_words(given: dict[str, Any], words: str) -> None:
+    assert approving.gist(replace(asked(), input=given)) == words
+
+
+def test_of_what_waits_it_is_told_whom_it_is_put_to() -> None:
+    agent = "a52bf4d1-cc4c-489a-b27f-2c0fa3153181"
+    put = replace(asked(), steps=(Step(to="other", at=1.0), Step(to=agent, at=2.0)))
+    names = {agent: "builder"}
+    assert approving._asked(put, names) == "builder"
+    assert approving._asked(put, {}) == "a52bf4d1"
+    assert approving._asked(replace(put, steps=(*put.steps, Step(at=3.0))), names) == "people"
+    assert approving._asked(asked(), names) == "people"
+    assert approving._asked(replace(put, status="denied"), names) == ""
+
+
+def test_what_is_no_tool_is_told_by_its_kind() -> None:
+    assert approving._asks_for(replace(asked(), kind="tool", tool="Bash")) == "Bash"
+    assert approving._asks_for(replace(asked(), kind="plan", tool="ExitPlanMode")) == "plan"
