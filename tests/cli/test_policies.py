@@ -96,6 +96,57 @@ def test_policies_are_kept_shown_listed_extended_and_removed(bridle: Said, tmp_p
     assert "There is no policy 'team'" in bridle("policy", "show", "team", code=4)
 
 
+def test_what_is_done_with_a_policy_is_told_as_json_too(bridle: Said, tmp_path: Path) -> None:
+    presets = [one["name"] for one in json.loads(bridle("policy", "list", "--json"))]
+    assert presets == ["ask", "read-only", "edits", "plan", "autonomous"]
+    kept = json.loads(bridle("policy", "add", "team", "--deny", "WebFetch", "--json"))
+    assert (kept["name"], [one["text"] for one in kept["rules"]]) == ("team", ["WebFetch"])
+    (listed,) = [one for one in json.loads(bridle("policy", "list", "--json")) if "by" in one]
+    assert listed["name"] == "team"
+    checked = json.loads(bridle("policy", "check", "team", "--json"))
+    assert (checked["preset"], [one["text"] for one in checked["rules"]]) == ("ask", ["WebFetch"])
+    assert json.loads(bridle("policy", "remove", "team", "--json")) == {"name": "team"}
+    (tmp_path / "bytes.toml").write_bytes(b"\xff")
+    assert "can't be read" in bridle("policy", "add", "team", "bytes.toml", code=2)
+    assert "can't be read" in bridle("policy", "add", "team", str(tmp_path), code=2)
+
+
+def test_where_nothing_is_kept_there_are_the_presets(bridle: Said) -> None:
+    header, *rows = bridle("policy", "list").splitlines()
+    assert header.split() == ["NAME", "KIND", "PRESET", "RULES", "BY"]
+    assert [row.split()[:3] for row in rows] == [
+        [name, "preset", name] for name in ("ask", "read-only", "edits", "plan", "autonomous")
+    ]
+
+
+def test_trust_is_given_and_taken_back_as_json_too(bridle: Said, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name / ".claude").mkdir(parents=True)
+        (tmp_path / name / ".claude" / "settings.json").write_text('{"env": {"A": "b"}}')
+    for name in ("one", "two"):
+        given = json.loads(bridle("trust", "add", str(tmp_path / name), "--yes", "--json"))
+        assert given["folder"] == str(tmp_path / name)
+    gone = json.loads(bridle("trust", "remove", str(tmp_path / "one"), "--json"))
+    assert gone == {"folder": str(tmp_path / "one"), "is_trusted": False}
+    left = json.loads(bridle("trust", "list", "--json"))
+    assert [one["folder"] for one in left] == [str(tmp_path / "two")]
+
+
+def test_every_setting_is_shown_with_where_it_came_from(
+    bridle: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BRIDLE_PORT", "0")
+    monkeypatch.setenv("BRIDLE_TOKEN", "secret")
+    rows = {row.split()[0]: row.split()[1:] for row in bridle("config", "show").splitlines()}
+    assert rows["port"] == ["0", "BRIDLE_PORT"]
+    assert rows["stop_agents"] == ["false", "default"]
+    assert rows["model"] == ["-", "default"]
+    found = json.loads(bridle("config", "show", "--json"))
+    assert found["port"] == {"value": 0, "source": "BRIDLE_PORT"}
+    assert found["token"]["value"] == "(set)"
+    assert found["stop_agents"] == {"value": False, "source": "default"}
+
+
 REFUSED = [
     (["remove", "team"], 3, "there is no home at "),
     (["add", "team"], 2, "give a file, or what is to be added"),

@@ -141,3 +141,26 @@ def test_progress_is_told_under_the_clients_name_and_with_another_number() -> No
     line = line_of({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
     assert read_answer(line, asked) == Told(line, 1.0)
     assert json.loads(moved_on(line, 7))["params"] == {**params, "progress": 7}
+
+
+@pytest.mark.parametrize("id_", [0, 7, "", "a", 1.5])
+def test_a_call_is_withdrawn_by_its_id_whatever_that_is(id_: object) -> None:
+    message = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+    assert read_line(line_of({**message, "params": {"requestId": id_}})) == Withdrawn(id_)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("params", [{}, {"requestId": None}, {"requestId": [1]}, [], "x"])
+def test_the_end_of_no_call_is_nothing(params: object) -> None:
+    message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+    assert read_line(line_of(message)) == Nothing()
+    assert read_line(line_of({"jsonrpc": "2.0", "id": 1, "result": {}})) == Nothing()
+
+
+def test_what_was_agreed_upon_is_known_by_the_answer_to_initialize_alone() -> None:
+    data = line_of({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-06-18"}})
+    assert read_answer(data, request(method="initialize")) == Answer(data, "2025-06-18")
+    assert read_answer(data, request()) == Answer(data)
+    other = line_of({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": 5}})
+    assert read_answer(other, request(method="initialize")) == Answer(other)
+    asked = line_of({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage"})
+    assert read_answer(asked, request()) is None
