@@ -9,6 +9,7 @@ import msgspec
 
 import bridle
 from bridle.ids import new_uuid
+from bridle.policy.tools import KNOWN
 from bridle.protocol.content import (
     Image,
     bash_exit_code,
@@ -19,7 +20,7 @@ from bridle.protocol.content import (
 from bridle.protocol.messages import Assistant, User
 from bridle.protocol.outbound import WithMentions, prompt_line
 from bridle.protocol.permissions import Deny
-from bridle.protocol.system import TaskNotification
+from bridle.protocol.system import Init, TaskNotification
 from bridle.testing import Conversation, Hold, Turn, has_image, says, tool_use
 
 from .lab import Lab
@@ -109,8 +110,9 @@ async def test_structured_output(lab: Lab) -> None:
     }
     calls = [tool_use("StructuredOutput", name=5), tool_use("StructuredOutput", name="Ada", age=36)]
     script = Conversation([Turn(call) for call in calls], then="Done.")
-    async with lab.session(script, json_schema=schema) as talk:
+    async with lab.session(script, json_schema=schema, policy="ask") as talk:
         heard = await talk.say("who?")
+        assert {*heard.of(Init)[0].tools} <= KNOWN
         assert heard.result.structured_output == {"name": "Ada", "age": 36}
 
 

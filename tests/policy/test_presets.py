@@ -88,6 +88,26 @@ def test_a_tool_that_is_not_known_is_never_taken_for_a_harmless_one() -> None:
     assert {kind_of(tool) for tool in KNOWN} <= set(get_args(Kind))
 
 
+#: What the tested versions say that they have; `tests/conformance` asks them.
+ANNOUNCED = """
+AskUserQuestion Bash CronCreate CronDelete CronList Edit EnterPlanMode EnterWorktree ExitPlanMode
+ExitWorktree Glob Grep KillShell LSP ListAgents MCPSearch Monitor NotebookEdit Read ReportFindings
+ScheduleWakeup SendMessage Skill StructuredOutput Task TaskCreate TaskGet TaskList TaskOutput
+TaskStop TaskUpdate TodoWrite ToolSearch WebFetch WebSearch Workflow Write
+"""
+
+
+def test_every_tool_that_a_cli_announces_is_known() -> None:
+    """A new one is asked about, or denied where nobody can be asked: that must be meant."""
+    assert {*ANNOUNCED.split()} - KNOWN == set()
+
+
+@pytest.mark.parametrize("preset", NAMES)
+@pytest.mark.parametrize("tool", ["StructuredOutput", "ReportFindings", "ListAgents", "TaskStop"])
+def test_what_an_agent_has_to_say_at_the_end_needs_nobody(tool: str, preset: Any) -> None:
+    assert told(Policy(preset).on(GROUND).judge(Call(tool, {"name": "Ada"}))) == "allow"
+
+
 def test_a_list_of_rules_that_is_text_is_refused() -> None:
     wrong: Any = "Bash(ls)"
     with pytest.raises(InvalidPolicy, match="list"):

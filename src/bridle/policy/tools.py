@@ -38,13 +38,22 @@ EDITS = {
     "Write": "file_path",
     "NotebookEdit": "notebook_path",
 }
-#: The agent's own notes, its subagents (whose calls are judged by themselves), and looking at what
-#: was allowed before.
+#: The agent's own notes and what it has to say at the end, its subagents (whose calls are judged by
+#: themselves), and looking at, or ending, what was allowed before.
 BOOKKEEPING = frozenset(
     (
-        *("Task", "Agent", "TodoWrite", "TodoRead", "EnterPlanMode", "ToolSearch"),
+        *("Task", "Agent", "TodoWrite", "TodoRead", "EnterPlanMode", "ToolSearch", "MCPSearch"),
         *("TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TaskOutput", "BashOutput"),
-        *("ListMcpResourcesTool",),
+        *("TaskStop", "KillShell", "KillBash", "ListMcpResourcesTool", "ListAgents", "CronList"),
+        *("StructuredOutput", "ReportFindings"),
+    )
+)
+#: Each of these does what no kind is about, and is judged as a tool that nobody knows: it runs
+#: commands or agents by itself, at other times or elsewhere, or speaks to others.
+OTHERS = frozenset(
+    (
+        *("CronCreate", "CronDelete", "EnterWorktree", "ExitWorktree", "LSP", "Monitor"),
+        *("ReadMcpResourceTool", "ScheduleWakeup", "SendMessage", "Workflow"),
     )
 )
 #: A rule's content is a name here, in the input's field.
@@ -65,8 +74,8 @@ ALIASES = {"Task": ("Task", "Agent"), "Agent": ("Task", "Agent")}
 
 KNOWN = frozenset(
     (
-        *(SHELL, QUESTION, PLAN, *READS, *EDITS, *BOOKKEEPING, *NAMED, *WEB),
-        *("KillShell", "TaskStop", "ReadMcpResourceTool"),
+        *(SHELL, QUESTION, PLAN),
+        *(*READS, *EDITS, *BOOKKEEPING, *NAMED, *WEB, *OTHERS),
     )
 )
 
