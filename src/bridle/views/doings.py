@@ -148,8 +148,7 @@ def _facts(ending: r.Decided | r.Expired | r.Cancelled) -> dict[str, Any]:
     match ending:
         case r.Decided(choice=choice, by=by):
             status = "denied" if choice.is_no else "allowed"
-            words = choice.message or choice.mode
-            return {"status": status, "by": str(by)[:200], "words": words[:MAX_OPEN]}
+            return {"status": status, "by": str(by)[:200], "words": choice.words[:MAX_OPEN]}
         case r.Expired(after=after):
             return {"status": "timed_out", "words": f"nobody decided in {after:g} s"}
         case r.Cancelled(cause=cause, words=words):

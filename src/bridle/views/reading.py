@@ -58,10 +58,20 @@ class Choice(Struct, frozen=True):
     message: str = ""
     mode: str = ""
     plan: str | None = None
+    answers: dict[str, str] = {}
 
     @property
     def is_no(self) -> bool:
         return self.type == "reject"
+
+    @property
+    def words(self) -> str:
+        """What was said with it, or chosen by it."""
+        if len(self.answers) > 1:
+            answered = "; ".join(f"{question} {one}" for question, one in self.answers.items())
+        else:
+            answered = "".join(self.answers.values())
+        return self.message or self.mode or answered
 
 
 class Decided(Struct, frozen=True, tag="decided"):

@@ -242,6 +242,19 @@ def test_agents_who_are_asked_and_decide_are_told_by_the_beginning_of_their_id()
     assert "· now put to session a52bf4d1, it is late\n" in shown
 
 
+def test_an_answer_to_a_question_is_told() -> None:
+    told = Told()
+    for id_, answers in (("q1", {"Which?": "SQLite"}), ("q2", {"Which?": "A", "And?": "B"})):
+        told.calls(id_, "AskUserQuestion", questions=[{"question": one} for one in answers])
+        told.asks(f"of-{id_}", id_, tool="AskUserQuestion", kind="question")
+        told.decides(f"of-{id_}", "answer_question", answers=answers)
+        told.gives(id_, "ok")
+    shown = plain(told.entries, Look(folder=FOLDER, is_asked_here=True, me="ann"))
+    assert "✓ answered by you: SQLite\n" in shown
+    assert "✓ answered by you: Which? A; And? B\n" in shown
+    assert "allowed" not in shown
+
+
 @pytest.mark.parametrize("is_asked_here", [True, False])
 def test_a_plan_is_shown_once_and_then_what_became_of_it(*, is_asked_here: bool) -> None:
     told = Told()

@@ -176,7 +176,7 @@ class Printer:
         named = rendering.about(entry, self._look) if is_apart else ""
         if decision.status != "allowed" and entry.tool_use_id:
             self._refused.add(entry.tool_use_id)
-        return rendering.decided(decision, self._look, named)
+        return rendering.decided(decision, self._look, named, about=entry.about)
 
 
 def unfolded(entries: Sequence[e.TranscriptEntry]) -> Iterator[e.TranscriptEntry]:

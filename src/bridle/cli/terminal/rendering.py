@@ -164,17 +164,21 @@ def about(entry: e.Approval | e.Plan, look: Look) -> str:
 
 
 def _approval(entry: e.Approval, look: Look) -> list[Block]:
-    return asked(entry, look) or decided(entry.decision, look)
+    return asked(entry, look) or decided(entry.decision, look, about=entry.about)
 
 
-def decided(decision: e.Decision, look: Look, named: str = "") -> list[Block]:
-    """What became of a question; `named`, where it does not stand right above."""
+def decided(
+    decision: e.Decision, look: Look, named: str = "", *, about: str = "tool"
+) -> list[Block]:
+    """What became of what was asked; `named`, where it does not stand right above."""
     if decision.status == "pending":
         return []
     words = f": {on_one_line(decision.words, 300)}" if decision.words else ""
     mark, style = _DECIDED[decision.status]
     what = f"{named} " if named else ""
-    told = f"{decision.status.replace('_', ' ')}{_by(decision.by, look)}"
+    is_answer = about == "question" and decision.status == "allowed"
+    told = "answered" if is_answer else decision.status.replace("_", " ")
+    told += _by(decision.by, look)
     text = line(what, (told, style), (words, "dim"))
     return [Block(mark=mark, body=lines(text), is_under=True)]
 
