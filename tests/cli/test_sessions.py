@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from bridle.policy.policy import Policy
+from tests.supervisor.test_conversations import ID, stored
 
 from .shells import LIMIT, PROMPT, TURN, Shell, asks, lines_of
 
@@ -122,6 +123,23 @@ def test_what_is_kept_is_read_while_no_server_is_up(served: Shell) -> None:
     assert served.json("approvals") == []
     assert "session.created" in served.run("logs", "two", "--events")
     assert "no server is up; start one with `bridle up`" in served.run("stop", "one", code=3)
+
+
+def test_a_conversation_of_claude_codes_own_is_listed_and_gone_on_with(shell: Shell) -> None:
+    assert "has stored no conversations" in shell.run("import")
+    for id_ in (ID, "another"):
+        stored(shell.folder / "user" / ".claude", shell.work, id_)
+    assert {one["id"] for one in shell.json("import")} == {ID, "another"}
+    assert "Greet me." in shell.run("import")
+    shell.claude(*TURN)
+    shell.up()
+    made = shell.json("import", ID[:4], "--name", "greeter")
+    assert shell.session("greeter", "idle")["id"] == made["id"]
+    assert {one["id"]: one.get("session") for one in shell.json("import")}[ID] == made["id"]
+    assert "begin with 'zzz'" in shell.run("import", "zzz", code=4)
+    assert "bridle import" in shell.run("start", "go", "--resume", "zzz", code=1)
+    other = shell.json("start", "go", "--resume", "another", "--no-start")
+    assert other["claude_session_id"] == "another"
 
 
 def test_a_prompt_comes_from_a_pipe_too(served: Shell) -> None:

@@ -34,7 +34,7 @@ class Commands(LazyGroup):
 
     homes: ClassVar[dict[str, tuple[str, ...]]] = {
         "terminal.commands": ("run", "attach", "logs"),
-        "commands.starting": ("start",),
+        "commands.starting": ("start", "import"),
         "commands.listing": ("ps",),
         "commands.sessions": (
             *("send", "interrupt", "stop", "resume", "fork", "pause", "unpause", "rm"),

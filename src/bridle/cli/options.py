@@ -78,6 +78,12 @@ ModelGiven: TypeAlias = Annotated[str | None, typer.Option("--model", "-m", help
 ClaudeGiven: TypeAlias = Annotated[
     str | None, typer.Option(help="The command that starts Claude Code.")
 ]
+Resumes: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--resume", help="A conversation of Claude Code's own to go on with: `bridle import`."
+    ),
+]
 Parent: TypeAlias = Annotated[
     str | None,
     typer.Option(help="The session that it is a child of.", autocompletion=session_names),

@@ -25,6 +25,7 @@ from .parameters import check_parameters
 from .routes import (
     approvals,
     controls,
+    conversations,
     events,
     identity,
     metrics,
@@ -44,6 +45,7 @@ MODULES: tuple[ModuleType, ...] = (
     identity,
     sessions,
     controls,
+    conversations,
     telling,
     events,
     transcript,

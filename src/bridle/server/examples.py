@@ -18,6 +18,7 @@ from ..views import ModelUse, Tokens, Usage
 from .access import Caller
 from .shapes import decisions
 from .shapes.approvals import Candidate, Explanation, Scope
+from .shapes.conversations import ConversationView
 from .shapes.events import EventView
 from .shapes.house import (
     AcceptedView,
@@ -285,6 +286,14 @@ ANSWERS: dict[str, Any] = {
         is_running=True,
     ),
     "set_session_policy": SESSION,
+    "list_conversations": [
+        ConversationView(
+            id="0c1f8e6a-2f0b-4f5e-9d0e-6f3b7a1c2d3e",
+            modified=NOW,
+            bytes=20_480,
+            first_prompt="Make the greeting better.",
+        )
+    ],
     "list_trusted": [
         Trust(
             folder="/home/ada/app",

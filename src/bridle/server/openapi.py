@@ -41,6 +41,7 @@ as `[redacted:KIND]`; people may see all with `?reveal=true`."""
 #: The first part of the address -> what it is about.
 TAGS = {
     "sessions": "Agents: made, told, stopped, looked at.",
+    "conversations": "What Claude Code has stored by itself.",
     "approvals": "What agents ask, and people decide.",
     "rules": "What people had remembered when they decided.",
     "policies": "What agents may do.",

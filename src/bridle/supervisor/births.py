@@ -41,7 +41,7 @@ from .delegations import policy_under
 from .environment import Value, hidden, resolve, secrets, sources
 from .guards import Guards
 from .lineage import LineageLimits, lineage_below
-from .making import check_servers, is_folder_trusted, stored_spec
+from .making import check_conversation, check_servers, is_folder_trusted, stored_spec
 from .means import Means
 from .notes import note
 from .policies import PolicyGiven, policy_of, source_of
@@ -68,6 +68,8 @@ class Wish(Struct, frozen=True, kw_only=True):
     loopback: bool = False
     asks_above: bool = True
     external: External | None = None
+    #: A conversation of the CLI's own with which it is to begin.
+    resume: str | None = None
 
 
 class Fork(Struct, frozen=True, kw_only=True):
@@ -128,7 +130,7 @@ class Births:
                 self._check_same(given.above, above)
             created = self._created(session, wish, given, above, env)
             created = replace(created, by=_name(by), at=self._means.now())
-            queued = stream.Queued(at=created.at) if wish.start else None
+            queued = stream.Queued(at=created.at, resume=wish.resume) if wish.start else None
             if not isinstance(by, Agent):
                 await check_commands(self._means, created, wish.prompt, given.policy)
             events = self._events(created, wish.prompt, queued, by)
@@ -163,6 +165,7 @@ class Births:
             asks_above=wish.asks_above,
             ceilings=given.ceilings,
             external=wish.external,
+            resumes=wish.resume,
         )
 
     async def _of(self, wish: Wish) -> _Given:
@@ -173,6 +176,8 @@ class Births:
         if wish.loopback and not wish.external:
             await asyncio.to_thread(check_servers, spec)
             kept["strict_mcp_config"] = True
+        if wish.resume is not None:
+            await asyncio.to_thread(check_conversation, wish.resume, spec)
         return _Given(
             folder=folder,
             spec=kept,
@@ -199,6 +204,8 @@ class Births:
         charge = self._sessions.get(wish.parent or "")
         above = await self._standing(charge)
         parent = above.record
+        if wish.resume is not None:
+            raise InvalidLaunch("a person's conversations are not for an agent to go on with")
         if wish.env:
             raise InvalidLaunch("variables are not for an agent to choose: it hands on its own")
         folder = await asyncio.to_thread(child_folder, wish.cwd, parent)

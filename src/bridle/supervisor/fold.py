@@ -52,6 +52,7 @@ def _created(record: SessionRecord, body: stream.Created) -> None:
     record.parent, record.lineage, record.orphans = body.parent, body.lineage, body.orphans
     record.limits, record.forked_from = body.limits, body.forked_from
     record.guarded, record.homes = body.guarded, body.homes
+    record.claude_session_id = body.resumes
     record.loopback, record.asks_above = body.loopback, body.asks_above
     record.ceilings, record.external = body.ceilings, body.external
     if body.external:

@@ -27,9 +27,11 @@ from ..session.ground import with_repositories
 from ..session.hooks import Hooks
 from ..session.making import handlers_of, handshake_seconds, hello, launched
 from ..session.options import SessionOptions
+from ..session.policies import homes_of
 from ..session.repository import git_runs
 from ..session.responder import Handlers
 from ..session.tools import DEFAULT_SERVER, Tools, ToolServers
+from ..session.transcripts import list_sessions
 from .delegations import SERVER, above_of, ground_under, pinned
 from .means import Means
 from .record import SessionRecord
@@ -63,7 +65,8 @@ def stored_spec(options: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a launch as they are kept, checked."""
     for name in OURS:
         if name in options:
-            raise InvalidLaunch(f"{name} can't be given here: the supervisor sets it")
+            hint = "; give it beside the launch (bridle start --resume)" if name == "resume" else ""
+            raise InvalidLaunch(f"{name} can't be given here: the supervisor sets it{hint}")
     unknown = sorted(set(options) - set(LaunchSpec.__struct_fields__))
     if unknown:
         raise InvalidLaunch(f"a launch has no option {unknown[0]!r}: docs/sessions.md has them all")
@@ -82,6 +85,14 @@ def check_servers(spec: LaunchSpec) -> None:
             told = re.sub(r"[^A-Za-z0-9_-]", "_", name)  # as the CLI writes it into names of tools
             if f"{told}__".startswith(f"{SERVER}__"):  # as its tools would: also `bridle_`
                 raise InvalidLaunch(f"an MCP server can't be named {name!r} here: that is Bridle's")
+
+
+def check_conversation(id_: str, spec: LaunchSpec) -> None:
+    """That the CLI has a conversation of this id in the folder, to go on with."""
+    config = homes_of(spec)["claude_home"] or None
+    if all(one.id != id_ for one in list_sessions(spec.cwd or ".", config)):
+        words = f"Claude Code has no conversation {id_[:100]!r} in {spec.cwd}"
+        raise InvalidLaunch(f"{words}; `bridle import` lists those there are")
 
 
 def _server_names(config: object, folder: StrPath) -> list[str]:

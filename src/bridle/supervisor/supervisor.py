@@ -183,20 +183,22 @@ class Supervisor:
         env: Mapping[str, Value] | None = None,
         start: bool = True,
         id: str | None = None,  # noqa: A002 - it is the session's
+        resume: str | None = None,
         **launch: Any,
     ) -> SessionRecord:
         """A new session, which starts when there is room; with a prompt, it goes to work then.
 
         With `loopback` its agent may run others. By an agent it is made below that one, with a part
         of what that has; `asks_above`: its ancestors may be asked. `id` is a uuid that the caller
-        has made up, so that a retry can't make a second one: the second is NameTaken. Keywords not
-        named here are fields of `LaunchSpec`: docs/sessions.md.
+        has made up, so that a retry can't make a second one: the second is NameTaken. `resume` is a
+        conversation of Claude Code's own in that folder, with which it goes on. Keywords not named
+        here are fields of `LaunchSpec`: docs/sessions.md.
         """
         self._check_awake()
         wish = Wish(
             cwd=cwd, policy=policy, env=env or {}, launch=launch, id=id, name=name,
             labels=labels or {}, parent=parent, limits=limits or Limits(), orphans=orphans,
-            prompt=prompt, start=start, loopback=loopback, asks_above=asks_above,
+            prompt=prompt, start=start, loopback=loopback, asks_above=asks_above, resume=resume,
         )  # fmt: skip
         return await self._births.create(wish, by)
 
@@ -305,7 +307,10 @@ class Supervisor:
             self._means.variables(charge.record)
             self._guards.check_start(charge)
             charge.is_to_stop = False
-            resume = charge.record.claude_session_id if operation == "resume" else None
+            # One that was never started begins with the conversation that it was made for.
+            is_first = charge.record.launches == 0
+            goes_on = operation == "resume" or is_first
+            resume = charge.record.claude_session_id if goes_on else None
             events = [note(stream.QUEUED, stream.Queued(at=now, resume=resume))]
             if prompt is not None:
                 await self._check_commands(charge, prompt)

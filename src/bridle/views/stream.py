@@ -112,6 +112,8 @@ class Created(Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str = ""
     #: The session of which this one is a fork, if it is.
     forked_from: str | None = None
+    #: The conversation of the CLI's own with which it begins, if it does.
+    resumes: str | None = None
     #: Whether it has the tools by which agents run others.
     loopback: bool = False
     #: Whether its ancestors may be asked what it wants to do; else people alone are.

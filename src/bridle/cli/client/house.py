@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
+from ...server.shapes.conversations import ConversationView
 from ...server.shapes.house import (
     AcceptedView,
     Accepting,
@@ -33,6 +34,11 @@ class HouseOf:
     async def usage(self, *, by_model: bool = False) -> UsageView:
         params = {"models": "true"} if by_model else {}
         return await self._talk.ask("GET", "/usage", UsageView, params=params)
+
+    async def conversations(self, folder: str) -> list[ConversationView]:
+        """What Claude Code has stored of a folder by itself."""
+        params = {"folder": folder}
+        return await self._talk.ask("GET", "/conversations", list[ConversationView], params=params)
 
     async def verify(self, session: str | None = None, anchors: str | None = None) -> AuditView:
         body = Verifying(session=session, anchors=anchors)

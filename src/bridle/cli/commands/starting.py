@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .. import options as o
 from ..context import Context
-from ..errors import Misused
+from ..errors import Misused, NotFound
+from ..tables import age, short, show_table
 from ..tree import register
 
 if TYPE_CHECKING:
+    from ...server.shapes.conversations import ConversationView
     from ...server.shapes.sessions import EnvGiven, LimitsGiven, NewSession, SessionView
 
 PANEL = "Agents"
@@ -29,6 +32,14 @@ def add_to(app: typer.Typer) -> None:
         "bridle start 'Deploy' --env-from DEPLOY_KEY --env-file TOKEN=~/.token",
     )
     register(app, PANEL, start, *lines)
+    register(
+        app,
+        PANEL,
+        import_,
+        "bridle import                     # what Claude Code has stored of this folder",
+        "bridle import 0c1f8e6a --name greeting",
+        name="import",
+    )
 
 
 def start(
@@ -45,6 +56,7 @@ def start(
     orphans: o.Orphans = "stop",
     is_loopback: o.IsLoopback = False,
     is_started: o.IsStarted = True,
+    resume: o.Resumes = None,
     option: o.LaunchOptions = None,
     max_turns: o.MaxTurns = None,
     max_cost: o.MaxCost = None,
@@ -59,19 +71,63 @@ def start(
 ) -> None:
     """Start an agent that the server looks after; without a place for it, it is queued."""
     here = Context.of(context, is_json=is_json, policy=policy, model=model, mode=mode)
-    from msgspec.structs import replace
-
-    new = replace(
-        _wish(here, cwd, o.prompt_of(prompt, has_mentions=has_mentions), name, label),
+    told = o.prompt_of(prompt, has_mentions=has_mentions)
+    _make(
+        here,
+        _wish(here, cwd, told, name, label),
         limits=limits_given(max_turns, max_cost, max_seconds, max_tokens, max_children),
-        parent=parent,
         orphans="hand over" if orphans == "hand-over" else "stop",
-        loopback=is_loopback,
         env=environment(env, env_plain, env_from, env_file),
         launch=_options(option),
-        start=is_started,
-    )
-    _make(here, new)
+        parent=parent, loopback=is_loopback, start=is_started, resume=resume,
+    )  # fmt: skip
+
+
+def import_(
+    context: typer.Context,
+    conversation: Annotated[
+        str | None,
+        typer.Argument(help="Its id, or the beginning of it; without one, all are listed."),
+    ] = None,
+    cwd: o.Cwd = Path(),
+    name: o.Name = "",
+    policy: o.PolicyGiven = None,
+    is_json: o.Json = False,
+) -> None:
+    """List what Claude Code has stored of a folder by itself, or have an agent go on with one.
+
+    Such an agent waits for what you tell it: `bridle send`, or `bridle attach`.
+    """
+    here = Context.of(context, is_json=is_json, policy=policy)
+    folder = str(folder_given(cwd))
+
+    async def listed() -> list[ConversationView]:
+        is_list = conversation is None
+        async with here.client(offline=is_list, makes_home=is_list) as client:
+            return await client.house.conversations(folder)
+
+    found = here.run(listed())
+    if conversation is None:
+        _show_conversations(here, found)
+        return
+    chosen = [one for one in found if one.id.startswith(conversation)]
+    if len(chosen) != 1:
+        words = f"{len(chosen) or 'no'} conversations of {folder} begin with {conversation!r}"
+        raise NotFound(words, "`bridle import` lists them")
+    _make(here, _wish(here, cwd, None, name, None), resume=chosen[0].id)
+
+
+def _show_conversations(here: Context, found: list[ConversationView]) -> None:
+    if here.is_json:
+        here.give(found)
+        return
+    rows = [
+        (one.id, age(time.time() - one.modified), (one.session or "")[:8], short(one.first_prompt))
+        for one in found
+    ]
+    show_table(here, ("conversation", "age", "session", "first prompt"), rows)
+    if not found:
+        here.say("Claude Code has stored no conversations of this folder.")
 
 
 def _wish(here: Context, cwd: Path, prompt: str | None, name: str, labels: o.Values) -> NewSession:
@@ -89,8 +145,12 @@ def _wish(here: Context, cwd: Path, prompt: str | None, name: str, labels: o.Val
     )
 
 
-def _make(here: Context, new: NewSession) -> None:
+def _make(here: Context, wish: NewSession, **more: Any) -> None:
+    from msgspec.structs import replace
+
     from .sessions import told_name
+
+    new = replace(wish, **more)
 
     async def create() -> SessionView:
         async with here.client() as client:

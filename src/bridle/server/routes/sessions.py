@@ -135,6 +135,7 @@ async def _created(
         asks_above=data.asks_above,
         env=env_of(data.env),
         start=data.start,
+        resume=data.resume,
         id=session,
         **options,
     )

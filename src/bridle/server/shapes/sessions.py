@@ -213,6 +213,8 @@ class NewSession(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     asks_above: bool = True
     env: dict[str, EnvGiven] = {}
     launch: dict[str, Any] = {}
+    #: A conversation of Claude Code's own, of that folder, with which it goes on.
+    resume: str | None = None
     #: Whether it is started as soon as there is room.
     start: bool = True
 
