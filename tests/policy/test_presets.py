@@ -8,7 +8,7 @@ import pytest
 
 from bridle.errors import InvalidPolicy
 from bridle.policy import PRESETS, Call, Policy, Preset
-from bridle.policy.presets import NAMES, PRESET_OF_MODE
+from bridle.policy.presets import NAMES, PRESET_OF_MODE, told_of_mode
 from bridle.policy.tools import KNOWN, Kind, kind_of
 
 from .grounds import GROUND, bash, told
@@ -80,6 +80,26 @@ def test_an_unknown_preset_is_refused_with_those_that_exist() -> None:
 def test_modes_stand_for_presets_that_exist() -> None:
     assert set(PRESET_OF_MODE.values()) <= set(NAMES)
     assert PRESET_OF_MODE["acceptEdits"] == "edits"
+
+
+@pytest.mark.parametrize(
+    ("mode", "preset", "wanted"),
+    [
+        ("acceptEdits", "ask", "edits"),
+        ("acceptEdits", "plan", "edits"),
+        ("bypassPermissions", "edits", "autonomous"),
+        ("auto", "read-only", "autonomous"),
+        ("acceptEdits", "edits", ""),
+        ("acceptEdits", "autonomous", ""),
+        ("bypassPermissions", "autonomous", ""),
+        ("default", "ask", ""),
+        ("plan", "ask", ""),
+        (None, "ask", ""),
+    ],
+)
+def test_a_mode_that_lets_nothing_more_pass_is_told(mode: Any, preset: Any, wanted: str) -> None:
+    told = told_of_mode(mode, preset)
+    assert (f"the policy `{wanted}` would" in told) if wanted else told == ""
 
 
 def test_a_tool_that_is_not_known_is_never_taken_for_a_harmless_one() -> None:

@@ -93,3 +93,19 @@ STRICTEST_FIRST: tuple[Preset, ...] = ("read-only", "plan", "ask", "edits", "aut
 
 def is_wider(preset: Preset, than: Preset) -> bool:
     return STRICTEST_FIRST.index(preset) > STRICTEST_FIRST.index(than)
+
+
+#: What these modes let pass is for the policy to let pass.
+WIDE_MODES: dict[str, Preset] = {
+    "acceptEdits": "edits",
+    "bypassPermissions": "autonomous",
+    "auto": "autonomous",
+}
+
+
+def told_of_mode(mode: str | None, preset: Preset) -> str:
+    """That a mode lets nothing pass which the policy does not, where one might expect it to."""
+    wanted = WIDE_MODES.get(mode or "")
+    if wanted is None or not is_wider(wanted, preset):
+        return ""
+    return f"the mode {mode} lets nothing more pass under {preset}: the policy `{wanted}` would"

@@ -17,7 +17,14 @@ from msgspec import Struct, structs
 from ..errors import InvalidLaunch, InvalidPolicy, WiderThanParent
 from ..policy.paths import is_inside
 from ..policy.policy import Policy
-from ..policy.presets import NAMES, PRESET_OF_MODE, STRICTEST_FIRST, Preset, is_wider
+from ..policy.presets import (
+    NAMES,
+    PRESET_OF_MODE,
+    STRICTEST_FIRST,
+    WIDE_MODES,
+    Preset,
+    is_wider,
+)
 from ..process.spec import LaunchSpec, SettingSource
 from ..session.restrictions import restricting_settings
 from ..views.stream import Ceiling
@@ -54,12 +61,6 @@ CHOSEN = frozenset(
 _OF_POLICY = ("allowed_tools",)
 #: Where nobody has such a name, people mean a session whose id begins so.
 _LIKE_AN_ID = re.compile(r"[0-9a-f]{4,8}|[0-9a-f]{8}-[0-9a-f-]*", re.IGNORECASE)
-#: What these modes let pass is for the policy to let pass.
-_WIDE_MODES: dict[str, Preset] = {
-    "acceptEdits": "edits",
-    "bypassPermissions": "autonomous",
-    "auto": "autonomous",
-}
 
 
 class Standing(Struct, frozen=True):
@@ -150,7 +151,7 @@ def launched_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def child_policy(given: PolicyGiven | None, mode: str | None, widest: Preset) -> Policy | Named:
     """The policy that an agent has chosen; of its own, it is to be asked."""
-    wanted = _WIDE_MODES.get(mode or "")
+    wanted = WIDE_MODES.get(mode or "")
     if wanted and is_wider(wanted, widest):
         raise WiderThanParent("permission mode", str(mode), widest)
     if given is None:

@@ -102,7 +102,12 @@ async def test_the_cli_is_asked_for_another_mode_and_model(
     replies = {"replies": {"set_permission_mode": {"mode": "plan"}, "set_model": {"model": "m"}}}
     await home.start(house.supervisor, *TURN, name="a", settings=replies)
     await house.supervisor.wait("a", lambda record: record.turns == 1, LIMIT)
-    assert told(await client.put("/sessions/a/mode", json={"mode": "plan"})) == {"mode": "plan"}
+    asked = told(await client.put("/sessions/a/mode", json={"mode": "plan"}))
+    assert asked == {"mode": "plan", "note": ""}
+    wide = told(await client.put("/sessions/a/mode", json={"mode": "acceptEdits"}))
+    assert wide["note"] == (
+        "the mode acceptEdits lets nothing more pass under ask: the policy `edits` would"
+    )
     assert told(await client.put("/sessions/a/model", json={"model": "m"})) == {"model": "m"}
     bad = await client.put("/sessions/a/mode", json={"mode": "reckless"})
     assert refused(bad) == (400, "invalid_body")

@@ -166,10 +166,12 @@ class SessionsOf:
 
     async def change(
         self, session: str, what: Changes, to: LimitsGiven | Moding | Modelling | PolicyChosen
-    ) -> None:
-        """Its limits, mode, model or policy, from now on. `session` is a whole id or a name."""
+    ) -> str:
+        """Its limits, mode, model or policy, from now on; gives what is to be known of that.
+        `session` is a whole id or a name."""
         try:
-            await self._talk.send("PUT", _at(session, f"/{what}"), body=to)
+            told = await self._talk.ask("PUT", _at(session, f"/{what}"), dict[str, Any], body=to)
+            return str(told.get("note", ""))
         except Refused as refused:
             raise refused.called(session) from None
 

@@ -84,7 +84,8 @@ async def _change(
             await client.sessions.change(called, "policy", chosen)
         if mode := to["mode"]:
             moding = msgspec.convert({"mode": mode}, Moding)
-            await client.sessions.change(called, "mode", moding)
+            if note := await client.sessions.change(called, "mode", moding):
+                here.note(note)
         if model := to["model"]:
             await client.sessions.change(called, "model", Modelling(model=model))
         return await client.sessions.get(found.id)

@@ -12,6 +12,7 @@ import typer
 from .. import options as o
 from ..context import Context
 from ..errors import Misused, NotFound
+from ..modes import note_mode
 from ..tables import age, short, show_table
 from ..tree import register
 
@@ -161,6 +162,7 @@ def _make(here: Context, wish: NewSession, **more: Any) -> None:
         here.give(made)
         return
     here.say(f"{'started' if new.start else 'made'} {told_name(made)}")
+    note_mode(here, new.mode, new.policy)
     here.hint(f"follow it with `bridle attach {made.name or made.id[:8]}`")
 
 

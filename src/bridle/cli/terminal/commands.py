@@ -11,6 +11,7 @@ import typer
 from .. import options as o
 from ..context import Context
 from ..errors import Misused
+from ..modes import note_mode
 from ..tree import register
 from . import options as own
 
@@ -87,6 +88,7 @@ def run(
     if is_detached:
         return here.run(detach(here, spec, text, name, yes_to))
     plan = _plan(here, spec, name, yes_to)
+    note_mode(here, here.settings.mode, plan.policy)
     return here.run(
         run_here(here, plan, text, is_interactive=is_interactive, is_verbose=is_verbose)
     )

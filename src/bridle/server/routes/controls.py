@@ -9,6 +9,7 @@ import msgspec
 from litestar import Response, post, put
 from litestar.params import FromPath, JSONBody
 
+from ...policy.presets import told_of_mode
 from ...views import stream
 from ..access import HttpRequest
 from ..given import name_of, plain_env, prompt_of
@@ -197,8 +198,10 @@ async def set_limits(
 @put("/sessions/{session:str}/mode")
 async def set_mode(house: TheHouse, session: FromPath[str], data: JSONBody[Moding]) -> ModeView:
     """Another permission mode of the CLI that runs. It never loosens the policy."""
-    told = await house.supervisor.live(session).set_permission_mode(data.mode)
-    return ModeView(mode=told.mode)
+    live = house.supervisor.live(session)
+    told = await live.set_permission_mode(data.mode)
+    note = told_of_mode(data.mode, live.policy.policy.preset) if live.policy else ""
+    return ModeView(mode=told.mode, note=note)
 
 
 @put("/sessions/{session:str}/model")

@@ -262,9 +262,11 @@ class Modelling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ModeView(Struct, frozen=True, kw_only=True):
-    """The mode that the CLI has confirmed; null where it does not say."""
+    """The mode that the CLI has confirmed; null where it does not say. `note` is what to know of
+    it: that the policy is stricter, for example."""
 
     mode: str | None
+    note: str = ""
 
 
 class ModelView(Struct, frozen=True, kw_only=True):
