@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from msgspec import UNSET, UnsetType
 
 from bridle.errors import InvalidScript
 from bridle.protocol import Allow, Deny
 from bridle.protocol.events import LineMalformed
+from bridle.protocol.hooks import HookMatcher
 from bridle.protocol.requests import Initialize, McpStatus
 from bridle.testing import FakeCli, PipedCli, Recorder, Replay, load_recording
 
@@ -67,6 +71,31 @@ async def test_a_recording_is_played_back_to_a_controller_that_says_the_same(
     await converse(cli, Allow())
     assert "a warning" in cli.stderr
     assert [e for e in cli.events if isinstance(e, LineMalformed)]
+
+
+async def test_what_depends_on_the_version_of_a_cli_may_be_left_out_when_it_is_played_back(
+    fake_cli: MakeFake, tmp_path: Path, piped_cli: Start
+) -> None:
+    def hello(tool: str, on_failure: Literal["block"] | UnsetType = UNSET) -> Initialize:
+        matchers = [HookMatcher(["h1"], tool, 5.0, on_failure), HookMatcher(["h2"])]
+        return Initialize(hooks={"PreToolUse": matchers})
+
+    path = tmp_path / "wire.ndjson"
+    with Recorder(path) as recorder:
+        fake = fake_cli([{"prompt": True}, {"init": {}}, {"result": "Done."}])
+        async with PipedCli(fake.command, env={}, cwd=tmp_path, recorder=recorder) as cli:
+            await cli.ask(hello("Bash", "block"))
+            cli.prompt("go", uuid=PROMPT_ID)
+            await cli.result()
+    again = await piped_cli(Replay(path).command)
+    await again.ask(hello("Bash"))
+    again.prompt("go", uuid=PROMPT_ID)
+    assert (await again.result()).result == "Done."
+    other = await piped_cli(Replay(path).command)
+    asking = asyncio.ensure_future(other.ask(hello("Edit")))
+    assert await other.exit_code() == 3
+    await asyncio.wait([asking])
+    assert asking.exception()
 
 
 async def test_another_answer_than_the_recorded_one_is_told_and_ends_it(
