@@ -10,6 +10,7 @@ from bridle.errors import BridleError
 from bridle.server.troubles import TROUBLES, trouble_of
 
 STATUSES: dict[tuple[int, str], tuple[type[BaseException], ...]] = {
+    (400, "invalid_anchors"): (errors.InvalidAnchors,),
     (400, "invalid_decision"): (approvals.InvalidDecision,),
     (400, "invalid_launch"): (errors.InvalidLaunch,),
     (400, "invalid_limit"): (errors.InvalidLimit,),
