@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from bridle.approvals.model import Approval, Kind, Step
 from bridle.cli.choices import Answers, choice_for, rejection, told_rule
-from bridle.cli.commands import approving
+from bridle.cli.commands import approving, starting
 from bridle.cli.errors import Misused
 from bridle.server.shapes import decisions as d
+from bridle.server.shapes.sessions import EnvironmentValue, FileValue, PlainValue, SecretValue
 
 
 def asked(kind: Kind = "tool", **given: Any) -> Approval:
@@ -169,3 +170,24 @@ def test_of_what_waits_it_is_told_whom_it_is_put_to() -> None:
 def test_what_is_no_tool_is_told_by_its_kind() -> None:
     assert approving._asks_for(replace(asked(), kind="tool", tool="Bash")) == "Bash"
     assert approving._asks_for(replace(asked(), kind="plan", tool="ExitPlanMode")) == "plan"
+
+
+def test_a_variable_is_given_with_its_value_or_with_the_one_that_it_has_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HERE", "h=1")
+    monkeypatch.setenv("EMPTY", "")
+    monkeypatch.delenv("NOWHERE", raising=False)
+    given = ["A=b=c", "HERE", "EMPTY", "B=", "HERE2=x y"]
+    found = starting.given_values(given)
+    assert found == {"A": "b=c", "HERE": "h=1", "EMPTY": "", "B": "", "HERE2": "x y"}
+    with pytest.raises(Misused, match="NOWHERE is not set here"):
+        starting.given_values(["A=b", "NOWHERE"])
+    made = starting.environment(["A=b", "SAME=1"], ["P=q", "SAME=2"], ["HERE"], ["F=/x/f"])
+    assert made == {
+        "A": SecretValue("b"),
+        "SAME": PlainValue("2"),
+        "P": PlainValue("q"),
+        "HERE": EnvironmentValue("HERE"),
+        "F": FileValue("/x/f"),
+    }

@@ -545,6 +545,18 @@ async def test_pages_of_a_tree_know_what_came_before(home: Home) -> None:
         assert len(found) == 21
 
 
+def test_what_only_looks_says_so_and_what_changes_something_does_not() -> None:
+    looks = {name for name, method in METHODS.items() if method.read_only}
+    assert looks == {
+        *("claudecode_poll", "claudecode_result", "claudecode_get", "claudecode_list"),
+        *("claudecode_tree", "loopback_pending"),
+    }
+    for name, method in METHODS.items():
+        assert method.listed().get("annotations") == (
+            {"readOnlyHint": True} if name in looks else None
+        )
+
+
 async def test_those_below_are_listed_newest_first_and_as_many_as_are_wanted(home: Home) -> None:
     async with opened(home) as supervisor:
         parent = await parent_with(home, supervisor, *TURN)

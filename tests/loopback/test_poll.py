@@ -352,7 +352,12 @@ async def test_what_is_put_to_the_caller_now_comes_before_what_went_on(home: Hom
         first, second = record.approvals
         given = await parent.ok("loopback_pending")
         assert [one["id"] for one in given["pending_approvals"]] == [first, second]
+        polled = await parent.poll(child, wait_ms=0)
+        assert [one["id"] for one in polled["pending_approvals"]] == [first, second]
         await parent.ok("loopback_escalate", approval_id=first, why="not mine to say")
+        polled = await parent.poll(child, wait_ms=0)
+        assert [one["is_yours_now"] for one in polled["pending_approvals"]] == [True, False]
+        assert polled["waiting_for_others"]
         given = await parent.ok("loopback_pending")
         shown = {one["id"]: one["is_yours_now"] for one in given["pending_approvals"]}
         assert list(shown) == ([second, first] if first in shown else [second])

@@ -199,6 +199,19 @@ def test_what_is_reserved_for_several_children_is_a_sum(all_: Ledgers) -> None:
     assert all_.ledger.left("a", NOW).cost_usd == 7
 
 
+def test_only_the_nearest_who_has_a_limit_is_asked_but_of_time_all_are(all_: Ledgers) -> None:
+    all_.add("a", cost_usd=5.0, seconds=100.0)
+    all_.add("b", "a", cost_usd=4.0, seconds=500.0)
+    # Of a's money all but a dollar is b's: what fits into that needs none of a's.
+    all_.ledger.check_birth(("a", "b"), Limits(cost_usd=3.0), NOW)
+    with pytest.raises(BudgetTooSmall) as caught:
+        all_.ledger.check_birth(("a", "b"), Limits(cost_usd=4.5), NOW)
+    assert (caught.value.measure, caught.value.session) == ("cost", "b")
+    with pytest.raises(BudgetTooSmall) as caught:
+        all_.ledger.check_birth(("a", "b"), Limits(seconds=300.0), NOW)
+    assert (caught.value.measure, caught.value.session) == ("seconds", "a")
+
+
 def test_what_an_ended_child_did_not_use_is_the_parents_again(all_: Ledgers) -> None:
     all_.add("a", turns=10)
     all_.add("b", "a", turns=8)
