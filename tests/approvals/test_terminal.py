@@ -381,6 +381,19 @@ async def test_what_was_decided_elsewhere_leaves_the_screen(sitting: Sitting) ->
     assert (await sitting.ended(second)).status == "allowed"
 
 
+async def test_all_that_wait_already_are_asked_in_turn() -> None:
+    async with memory_journal() as journal, open_approvals(journal, check=check) as approvals:
+        sitting = Sitting(approvals)
+        asked = [await sitting.asks("Bash", {"command": f"make {name}"}) for name in "abc"]
+        sitting.sit_down()
+        for approval, name in zip(asked, "abc", strict=True):
+            await sitting.sees(f"$ make {name}")
+            await sitting.sees("[a]lways")
+            sitting.types("y")
+            assert (await sitting.ended(approval)).status == "allowed"
+        await sitting.close()
+
+
 async def test_keys_typed_before_the_question_do_not_answer_it(sitting: Sitting) -> None:
     sitting.types("yyyy")
     approval = await sitting.asks("Bash", {"command": "npm test"})

@@ -268,6 +268,20 @@ def test_a_plan_is_shown_once_and_then_what_became_of_it(*, is_asked_here: bool)
     assert shown.count("the plan is allowed by ann: acceptEdits") == 1
 
 
+def test_where_nobody_is_asked_a_plan_is_shown_while_it_waits() -> None:
+    told = Told()
+    told.calls("p1", "ExitPlanMode", plan="1. look\n2. leap")
+    assert "2. leap" in plain(told.entries)
+    told.asks("a1", "p1", kind="plan", input={"plan": "1. look\n2. leap"})
+    shown = plain(told.entries)
+    assert (shown.count("2. leap"), "bridle approve a1" in shown) == (1, True)
+    assert "leap" not in plain(told.entries, Look(is_asked_here=True))
+    told.decides("a1", "reject", message="not so")
+    told.gives("p1", "no", is_error=True)
+    shown = plain(told.entries)
+    assert (shown.count("2. leap"), shown.count("the plan is denied by ann: not so")) == (1, 1)
+
+
 def test_an_entry_that_comes_again_is_not_shown_again() -> None:
     told = Told()
     told.text("Hello.")
