@@ -124,6 +124,7 @@ async def test_marks_and_what_is_recent_stay_bounded(
     await one.catch_up(last)
     assert len(one._marks) <= 21
     assert one._weight <= folds.RECENT_BYTES
+    assert one._weight == sum(size for _, size in one._recent)
     page = await one.read(1_234, 3, "normal")
     assert page.end == 1_237
 
