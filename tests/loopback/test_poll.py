@@ -336,9 +336,11 @@ async def test_of_many_approvals_the_oldest_are_shown_and_the_others_counted(hom
         times = [one["created_at"] for one in shown]
         assert times == sorted(times)
         for child in children:
-            of_child = [one["tool_use_id"] for one in shown if one["session_id"] == child]
+            asked = await supervisor.approvals.list(session=child)
+            oldest = [one.id for one in sorted(asked, key=lambda one: one.created)]
+            of_child = [one["id"] for one in shown if one["session_id"] == child]
             assert of_child
-            assert of_child == [f"t{n}" for n in range(len(of_child))]
+            assert of_child == oldest[: len(of_child)]
         named = await parent.ok("loopback_pending", name="b")
         assert [one["session_id"] for one in named["pending_approvals"]] == [children[1]] * 6
         assert named["more_pending"] == 0
@@ -349,7 +351,8 @@ async def test_what_is_put_to_the_caller_now_comes_before_what_went_on(home: Hom
         parent = await parent_with(home, supervisor, PROMPT, INIT, *MANY_ASKS[:2], {"pause": 60})
         child = await parent.child("a")
         record = await supervisor.wait(child, lambda record: len(record.approvals) == 2, LIMIT)
-        first, second = record.approvals
+        asked = [await supervisor.approvals.get(one) for one in record.approvals]
+        first, second = (one.id for one in sorted(asked, key=lambda one: one.created))
         given = await parent.ok("loopback_pending")
         assert [one["id"] for one in given["pending_approvals"]] == [first, second]
         polled = await parent.poll(child, wait_ms=0)
