@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,10 +22,11 @@ import httpx
 import pytest
 
 from bridle.cli.client.find import answers
+from bridle.cli.detaching import _is_gone
 from bridle.home.files import write_private
 from tests.process.children import marked
 
-from .shells import COMMAND, PROMPT, TURN, Shell
+from .shells import COMMAND, LIMIT, PROMPT, TURN, Shell
 
 
 def test_up_says_where_it_is_and_ctrl_c_ends_it(shell: Shell) -> None:
@@ -316,3 +318,15 @@ def test_nor_who_can_not_be_told_from_one(shell: Shell) -> None:
     done = subprocess.run(words, env=shell.env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert "it can't be told whether this is an agent's process" in done.stderr
+
+
+def test_where_no_descriptor_tells_of_its_end_a_process_is_looked_for() -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        assert not _is_gone(child.pid, 0.01)
+    finally:
+        child.kill()
+    ending = threading.Thread(target=child.wait)
+    ending.start()
+    assert _is_gone(child.pid, LIMIT)
+    ending.join()

@@ -34,7 +34,8 @@ async def test_what_does_not_come_is_a_timeout_with_the_last_words(
 
 
 async def test_a_cli_that_ends_early_is_told_at_once(fake_cli: MakeFake, piped_cli: Start) -> None:
-    cli = await piped_cli(fake_cli([{"stderr": "out of luck\n"}, {"exit": 9}]).command)
+    steps = [{"say": "Hi."}, {"stderr": "out of luck\n"}, {"exit": 9}]
+    cli = await piped_cli(fake_cli(steps).command)
     with pytest.raises(KitError, match="ended before a message of type Result came"):
         await cli.result()
 
