@@ -26,7 +26,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     item.add_marker("slow")
 
 
-@pytest.fixture(params=TESTED_VERSIONS)
+#: Those that are tested, or others that are just tried: `make conformance VERSION=2.1.220`.
+VERSIONS = os.environ.get("CONFORMANCE_VERSIONS", "").split() or TESTED_VERSIONS
+
+
+@pytest.fixture(params=VERSIONS)
 def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -241,8 +241,9 @@ async def test_a_launch_that_can_not_be_is_refused_before_anything_is_stored(hom
     async with home.open() as supervisor:
         with pytest.raises(InvalidLaunch, match="no folder"):
             await supervisor.create(cwd=Path("/nowhere/at/all"), by=ME)
+        with pytest.raises(InvalidLaunch, match="has no conversation 'x'"):
+            await supervisor.create(cwd=home.work, by=ME, resume="x")
         ours: list[dict[str, Any]] = [
-            {"resume": "x"},
             {"fork_session": True},
             {"session_id": "x"},
             {"continue_last": True},
