@@ -8,7 +8,11 @@ VENV := .venv
 endif
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CLI_VERSIONS = $(shell $(BIN)/python -c 'from bridle.protocol.capabilities import TESTED_VERSIONS; print(*TESTED_VERSIONS)')
+CLI_VERSIONS = $(shell $(BIN)/python -m tests.conformance.versions)
+# Another version is compared with the newest that is tested.
+ifdef VERSION
+export CONFORMANCE_VERSIONS := 2.1.325 $(VERSION)
+endif
 
 # Only these count for the coverage of bridle.protocol: measuring makes all others slow.
 WIRE := tests/protocol tests/testing tests/wires
@@ -71,10 +75,15 @@ test-all: check test clis ## all that CI runs: slow tests, many examples, kills,
 	@echo "Comparing the decoder with json.loads…"
 	@$(BIN)/python bench/decode.py --messages 10000 --rounds 3
 
-conformance: clis ## real CLIs of three versions alone, and docs/conformance.md (7 minutes)
+conformance: clis ## real CLIs of three versions alone, and docs/conformance.md (7 minutes); VERSION=x compares another
 	@rm -rf .cache/conformance
+ifdef VERSION
+	-@$(PYTEST) tests/conformance -n 4
+	@$(BIN)/python -m tests.conformance.report --compare $(VERSION)
+else
 	@$(PYTEST) tests/conformance -n 4
 	@$(BIN)/python -m tests.conformance.report
+endif
 
 clis: $(VENV)/.node
 	@echo "Installing the CLIs that are not in the cache yet…"

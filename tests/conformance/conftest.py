@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from bridle.errors import CliUnavailable
-from bridle.protocol.capabilities import TESTED_VERSIONS
 from bridle.testing.node import find_node
 
 from .lab import Lab
 from .report import RESULTS, Sighting
+from .versions import ALL
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,11 +26,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     item.add_marker("slow")
 
 
-#: Those that are tested, or others that are just tried: `make conformance VERSION=2.1.220`.
-VERSIONS = os.environ.get("CONFORMANCE_VERSIONS", "").split() or TESTED_VERSIONS
-
-
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(params=ALL)
 def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

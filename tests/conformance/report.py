@@ -8,6 +8,7 @@ With --check it writes nothing and fails where the page does not say what was se
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -15,6 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from bridle.protocol.capabilities import ANSWERED_SINCE, TESTED_VERSIONS, Capabilities
+
+from .versions import CORE
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / ".cache" / "conformance"
@@ -55,9 +58,12 @@ def render(sightings: list[Sighting]) -> str:
     ordered = sorted(sightings, key=lambda s: (s.area, s.name))
     scenarios = [list(rows) for _, rows in groupby(ordered, key=lambda s: (s.area, s.name))]
     differing = [rows for rows in scenarios if len(set(_cells(rows))) > 1]
-    parts = [HEAD, *_table("What differs between versions", differing)]
+    parts = [HEAD, *_table("What differs between versions", differing, TESTED_VERSIONS)]
     for area, members in groupby(scenarios, key=lambda rows: rows[0].area):
-        parts += _table(area.rstrip("."), list(members))
+        told = list(members)
+        run = {row.version for rows in told for row in rows}
+        versions = CORE if run - {*TESTED_VERSIONS} else TESTED_VERSIONS
+        parts += _table(area.rstrip("."), told, versions)
     parts += _answers()
     failed = sum(not sighting.passed for sighting in sightings)
     by_session = sum(rows[0].by_session for rows in scenarios)
@@ -66,10 +72,10 @@ def render(sightings: list[Sighting]) -> str:
     return "\n".join(parts)
 
 
-def _table(title: str, scenarios: list[list[Sighting]]) -> list[str]:
-    head = [f"\n## {title}\n", f"| scenario | {' | '.join(TESTED_VERSIONS)} |"]
-    rule = "|---" * (len(TESTED_VERSIONS) + 1) + "|"
-    return [*head, rule, *(_row(rows) for rows in scenarios)]
+def _table(title: str, scenarios: list[list[Sighting]], versions: Sequence[str]) -> list[str]:
+    head = [f"\n## {title}\n", f"| scenario | {' | '.join(versions)} |"]
+    rule = "|---" * (len(versions) + 1) + "|"
+    return [*head, rule, *(_row(rows, versions) for rows in scenarios)]
 
 
 def _answers() -> list[str]:
@@ -87,13 +93,13 @@ def _answers() -> list[str]:
 _ANSWER = {"yes": "yes", "no": "never", "unknown": "?"}
 
 
-def _cells(rows: list[Sighting]) -> list[str]:
+def _cells(rows: list[Sighting], versions: Sequence[str] = TESTED_VERSIONS) -> list[str]:
     by_version = {row.version: row for row in rows}
-    return [_cell(by_version.get(version)) for version in TESTED_VERSIONS]
+    return [_cell(by_version.get(version)) for version in versions]
 
 
-def _row(rows: list[Sighting]) -> str:
-    return f"| {rows[0].title.rstrip('.')} | {' | '.join(_cells(rows))} |"
+def _row(rows: list[Sighting], versions: Sequence[str]) -> str:
+    return f"| {rows[0].title.rstrip('.')} | {' | '.join(_cells(rows, versions))} |"
 
 
 def _cell(sighting: Sighting | None) -> str:
@@ -104,11 +110,31 @@ def _cell(sighting: Sighting | None) -> str:
     return "; ".join(sighting.observations).replace("|", "\\|") or "ok"
 
 
+def compared(sightings: list[Sighting], version: str) -> str:
+    """What a version does otherwise than the newest tested one."""
+    newest = TESTED_VERSIONS[-1]
+    ordered = sorted(sightings, key=lambda s: (s.area, s.name))
+    lines = [f"What {version} does otherwise than {newest}:\n"]
+    total = 0
+    for _, rows in groupby(ordered, key=lambda s: (s.area, s.name)):
+        told = list(rows)
+        before, now = _cells(told, (newest, version))
+        total += 1
+        if before != now:
+            lines.append(
+                f"- {told[0].title.rstrip('.')}\n    {newest}: {before}\n    {version}: {now}"
+            )
+    return "\n".join([*lines, f"\n{len(lines) - 1} of {total} scenarios differ."])
+
+
 def main() -> int:
     sightings = load()
     if not sightings:
         sys.stderr.write("no scenario has been run: use `make conformance`\n")
         return 2
+    if "--compare" in sys.argv:
+        sys.stdout.write(compared(sightings, sys.argv[-1]) + "\n")
+        return 0
     page = render(sightings)
     if "--check" not in sys.argv:
         PAGE.write_text(page)

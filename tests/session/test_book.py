@@ -11,6 +11,7 @@ import pytest
 from bridle.errors import PromptCancelled, SessionEnded, TurnFailed
 from bridle.process.transport import Exit
 from bridle.protocol.messages import Assistant, Result, User
+from bridle.session.book import TurnBook
 from bridle.session.turns import Turn
 
 from .conftest import StartSession
@@ -108,6 +109,79 @@ async def test_a_result_names_its_prompts_even_where_the_beginning_did_not(
     assert not one.is_done
 
 
+async def test_prompts_that_are_repeated_before_a_turn_begins_are_of_it(
+    start: StartSession,
+) -> None:
+    """As 2.1.100 merges them: nothing else tells."""
+    session, cli = await start(version="2.1.100")
+    one, *turns = [await session.send(words) for words in "1234"]
+    cli.say(init(), replay(uuid_of(one)), result("A"))
+    two, three, four = map(uuid_of, turns)
+    cli.say(replay(two), replay(three), init(), replay(four), say("b"), result("B"))
+    assert await ended(one) == "A"
+    assert [await ended(turn) for turn in turns] == ["B", "B", "B"]
+    assert not session.is_busy
+
+
+async def test_prompts_that_are_started_before_a_turn_begins_are_of_it(
+    start: StartSession,
+) -> None:
+    """As 2.1.207 tells it: neither the beginning nor the result names them."""
+    session, cli = await start(version="2.1.207")
+    unprompted = session.unprompted()
+    one, two, three = [await session.send(words) for words in "123"]
+    first, second, third = map(uuid_of, (one, two, three))
+    cli.say(life(first, "queued"), life(first, "started"), init(names=True), result("A"))
+    cli.say(life(first, "completed"), life(second, "started"), life(third, "started"))
+    cli.say(init(names=True), say("b"), result("B"), life(second, "completed"))
+    assert [await ended(turn) for turn in (one, two, three)] == ["A", "B", "B"]
+    assert not session.is_busy
+    cli.say(init(names=True), result("by itself", origin={"kind": "task-notification"}))
+    assert await ended(await anext(unprompted)) == "by itself"
+
+
+async def test_a_result_may_name_the_last_of_those_that_were_merged_alone(
+    start: StartSession,
+) -> None:
+    """As 2.1.220 does."""
+    session, cli = await start(version="2.1.220")
+    one, two, three = [await session.send(words) for words in "123"]
+    first, second, third = map(uuid_of, (one, two, three))
+    cli.say(life(first, "started"), init(names=True), result("A", user_message_uuid=first))
+    cli.say(life(second, "started"), life(third, "started"), init(names=True))
+    cli.say(result("B", user_message_uuid=third))
+    assert [await ended(turn) for turn in (one, two, three)] == ["A", "B", "B"]
+
+
+async def test_a_prompt_that_is_completed_ends_though_no_result_has_named_it(
+    start: StartSession,
+) -> None:
+    session, cli = await start()
+    one, two, three = [await session.send(words) for words in "123"]
+    first, second, third = map(uuid_of, (one, two, three))
+    cli.say(init(first), life(second, "completed"), result("A"), life(third, "completed"))
+    assert [await ended(turn) for turn in (one, two, three)] == ["A", "A", "A"]
+    assert not session.is_busy
+
+
+async def test_what_a_later_controller_takes_over_are_prompts_of_the_next_turn(
+    start: StartSession,
+) -> None:
+    session, cli = await start(version="2.1.100")
+    two, three = [await session.send(words) for words in "23"]
+    cli.say(replay(uuid_of(two)), replay(uuid_of(three)))
+    async with asyncio.timeout(LIMIT):
+        while len(session._book.save().taken) < 2:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+    saved = session._book.save()
+    assert saved.taken == [uuid_of(two), uuid_of(three)]
+    later = TurnBook(1000, shows_replays=False)
+    later.restore(saved)
+    assert later.save() == saved
+    cli.say(init(), result("B"))
+    assert [await ended(turn) for turn in (two, three)] == ["B", "B"]
+
+
 async def test_an_interrupted_turn_ends_and_the_queued_ones_follow(start: StartSession) -> None:
     session, cli = await start(version="2.0.75")
     one, two = await session.send("1"), await session.send("2")
@@ -168,6 +242,21 @@ async def test_a_cancelled_prompt_says_so(start: StartSession) -> None:
     assert await ended(one) == "A"
     with pytest.raises(PromptCancelled):
         await two.result(LIMIT)
+
+
+async def test_a_prompt_that_is_taken_back_ends_also_where_the_cli_says_no_more_of_it(
+    start: StartSession,
+) -> None:
+    """As 2.1.100 does; the turn that runs goes on."""
+    session, cli = await start(version="2.1.100")
+    one, two, three = [await session.send(words) for words in "123"]
+    cli.say(init(), say("a"))
+    cli.replies["cancel_async_message"] = {"cancelled": True}
+    assert (await session.cancel_prompt(uuid_of(two))).cancelled
+    with pytest.raises(PromptCancelled):
+        await ended(two)
+    cli.say(result("A"), init(), result("C"))
+    assert [await ended(one), await ended(three)] == ["A", "C"]
 
 
 async def test_an_interrupted_prompt_that_is_called_cancelled_has_its_result(

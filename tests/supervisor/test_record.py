@@ -233,6 +233,24 @@ def test_a_prompt_that_was_taken_back_is_not_waited_for() -> None:
     assert (record.state, record.outcome) == ("idle", "cancelled")
 
 
+@pytest.mark.parametrize("told", ["started", "repeated"])
+def test_prompts_that_are_taken_up_before_a_turn_begins_are_of_it(told: str) -> None:
+    """Their result names the last of them alone, or none."""
+    tape = ready()
+    for uuid in "abcd":
+        tape.write(uuid)
+    for uuid in "abc":
+        if told == "started":
+            tape.say("command_lifecycle", {"command_uuid": uuid, "state": "started"})
+        else:
+            tape.say("user", {"uuid": uuid, "isReplay": True})
+    tape.begin(capabilities=["msg_lifecycle_v1"] if told == "started" else [])
+    record = tape.result(user_message_uuid="c")
+    assert (record.unanswered, record.turns) == (["d"], 1)
+    record = tape.say("command_lifecycle", {"command_uuid": "d", "state": "completed"})
+    assert (record.unanswered, record.outcome, record.state) == ([], "complete", "idle")
+
+
 def test_a_prompt_that_has_joined_a_turn_is_answered_by_it_though_it_is_cancelled() -> None:
     tape = ready()
     for uuid in ("a", "b", "c"):

@@ -78,9 +78,9 @@ def _named(words: _Words) -> str:
 _BRIDLE = re.compile(r"(?:.*/bin/)?bridle(?:\[[^\]]*\])?(?:[@=<>~!].*)?", re.DOTALL)
 #: Its commands: without one, its name may as well be that of a folder.
 COMMANDS = frozenset(
-    """approvals approve attach audit config demo deny doctor down fork import interrupt logs mcp pause
-    policy ps record release replay resume rm run send set start stop token trust unpause up url
-    usage version""".split()  # noqa: SIM905
+    """approvals approve attach audit config demo deny doctor down fork import interrupt logs mcp
+    pause policy ps record release replay resume rm run send set start stop token trust unpause up
+    url usage version""".split()  # noqa: SIM905
 )
 
 

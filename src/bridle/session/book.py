@@ -1,8 +1,11 @@
 """Which prompt a message and a result belong to.
 
 New CLIs name the prompts of a turn by their uuids: several may be merged into one turn, or join it
-while it runs, and a turn may have none. Of old CLIs we know the order in which they take prompts
-up, and they repeat (`isReplay`) one that joins a turn which runs.
+while it runs, and a turn may have none. Others tell when they take one up, by a `started` or by
+repeating it (`isReplay`), be it before the turn begins or while it runs; some of those name the
+last prompt alone in the result. Of the oldest we know the order in which they take prompts up, and
+they repeat one that joins a turn which runs. What a CLI does is told by what it says, not by its
+version.
 """
 
 from __future__ import annotations
@@ -73,6 +76,7 @@ class SavedBook(Struct):
     session_id: str | None
     permission_mode: str | None
     complaint: str = ""
+    taken: list[str] = []
 
 
 #: Weak: what nobody can read any more is not kept for them.
@@ -87,6 +91,10 @@ class TurnBook:
         self._shows_replays = shows_replays
         self._waiting: dict[str, Reader] = {}
         self._joined: list[str] = []
+        #: Taken up between two turns: they are of the next.
+        self._taken: list[str] = []
+        #: How the latest turn ended.
+        self._latest: Outcome | None = None
         self._readers: list[Reader] = []
         self._is_running = False
         self._is_new = False
@@ -137,6 +145,7 @@ class TurnBook:
             self.session_id,
             self.permission_mode,
             self.complaint,
+            list(self._taken),
         )
 
     def restore(self, saved: SavedBook) -> None:
@@ -144,6 +153,7 @@ class TurnBook:
         for uuid in saved.waiting:
             self.open(uuid)
         self._joined = [uuid for uuid in saved.joined if uuid in self._waiting]
+        self._taken = [uuid for uuid in saved.taken if uuid in self._waiting]
         self._is_running = saved.is_running
         self.session_id, self.complaint = saved.session_id, saved.complaint
         self.permission_mode = saved.permission_mode
@@ -229,13 +239,13 @@ class TurnBook:
         assert isinstance(init, Init)
         self.confirm_mode(init.permission_mode)
         self._is_new = True
-        named = init.user_message_uuids
-        if named is None and NAMES_PROMPTS not in init.capabilities:
-            named = [] if self._is_running else list(self._waiting)[:1]
+        named, self._taken = init.user_message_uuids or self._taken, []
+        if not named and NAMES_PROMPTS not in init.capabilities and not self._is_running:
+            named = list(self._waiting)[:1]
         if not self._is_running:
             self._joined, self._readers = [], []
             self._is_running = True
-        for uuid in named or ():
+        for uuid in named:
             self._join(uuid)
         if not self._joined and not self._readers:
             for queue in self._unprompted:
@@ -250,24 +260,47 @@ class TurnBook:
             if self._waiting[uuid] not in self._readers:
                 self._readers.append(self._waiting[uuid])
 
+    def _take(self, uuid: str) -> None:
+        """The CLI takes a prompt up: for the turn that runs, or for the next."""
+        if self._is_running:
+            self._join(uuid)
+        elif uuid in self._waiting and uuid not in self._taken:
+            self._taken.append(uuid)
+
     def _lived(self, event: MessageReceived) -> None:
         life = event.message
         assert isinstance(life, CommandLifecycle)
-        if life.state == "started" and self._is_running:
-            self._join(life.command_uuid)
-        elif life.state == "cancelled" and life.command_uuid not in self._joined:
-            reader = self._waiting.pop(life.command_uuid, None)
-            if reader:
-                _end(reader, PromptCancelled("the prompt was taken back before its turn"))
-            self._between()
+        match life.state:
+            case "started":
+                self._take(life.command_uuid)
+            case "cancelled":
+                self.take_back(life.command_uuid)
+            case "completed":
+                self._completed(life.command_uuid)
         self.deliver(event)
+
+    def take_back(self, uuid: str) -> None:
+        """The CLI will not answer this prompt, unless it is doing so."""
+        if uuid in self._joined:
+            return
+        if reader := self._waiting.pop(uuid, None):
+            self._taken = [one for one in self._taken if one != uuid]
+            _end(reader, PromptCancelled("the prompt was taken back before its turn"))
+        self._between()
+
+    def _completed(self, uuid: str) -> None:
+        """The CLI is done with a prompt, though no result may have named it."""
+        if self._is_running:
+            self._join(uuid)
+        elif self._latest is not None and (reader := self._waiting.pop(uuid, None)):
+            _end(reader, self._latest)
+            self._between()
 
     def _said_by_user(self, event: MessageReceived) -> None:
         message = event.message
         assert isinstance(message, User)
         if message.is_replay and message.uuid in self._waiting:
-            # The CLI repeats a prompt when it takes it up, be it in the middle of a turn.
-            self._join(message.uuid)
+            self._take(message.uuid)
             if not self._shows_replays:
                 return
         self.deliver(event)
@@ -286,9 +319,11 @@ class TurnBook:
 
     def _answered_by(self, result: Result) -> list[str]:
         """The prompts that a result answers. One that names others answers none of ours."""
-        named = result.user_message_uuids or [result.user_message_uuid or ""]
-        if any(named):
-            return [uuid for uuid in named if uuid in self._waiting]
+        if result.user_message_uuids:
+            return [uuid for uuid in result.user_message_uuids if uuid in self._waiting]
+        if result.user_message_uuid:  # the last, of those that were merged
+            self._join(result.user_message_uuid)
+            return list(self._joined) if result.user_message_uuid in self._joined else []
         return [] if result.origin else self._joined or list(self._waiting)[:1]
 
     def _unknown(self, event: MessageReceived) -> None:
@@ -309,6 +344,7 @@ class TurnBook:
         readers += [one for one in self._readers if one not in self._waiting.values()]
         for reader in readers:
             _end(reader, outcome, origin)
+        self._latest = outcome
         self._is_running = False
         self._joined = []
         self._between()
@@ -349,7 +385,7 @@ class TurnBook:
         self.was_cut_off = self.was_cut_off or self.is_busy
         for reader in (*self._waiting.values(), *self._readers):
             _end(reader, error)
-        self._waiting, self._joined, self._readers = {}, [], []
+        self._waiting, self._joined, self._taken, self._readers = {}, [], [], []
         self._is_running = False
         self._is_closed = True
         for tap in self._open_taps():

@@ -30,6 +30,10 @@ class Controls:
     ) -> _A:
         """Write a request and wait for its answer."""
 
+    @abstractmethod
+    def taken_back(self, uuid: str, /) -> None:
+        """The CLI has let a queued prompt go."""
+
     async def interrupt(self, *, timeout: float | None = None) -> answers.Interrupted:
         """End the turn that runs. Prompts that are queued stay so; new CLIs tell which."""
         return await self.ask(requests.Interrupt(), answers.Interrupted, timeout)
@@ -108,7 +112,10 @@ class Controls:
     ) -> answers.MessageCancelled:
         """Take a queued prompt back (`Turn.uuid`); its turn then raises `PromptCancelled`."""
         request = requests.CancelAsyncMessage(uuid)
-        return await self.ask(request, answers.MessageCancelled, timeout)
+        answer = await self.ask(request, answers.MessageCancelled, timeout)
+        if answer.cancelled:  # some versions say no more of it than this
+            self.taken_back(uuid)
+        return answer
 
     async def settings(self, *, timeout: float | None = None) -> answers.Settings:
         return await self.ask(requests.GetSettings(), answers.Settings, timeout)

@@ -23,7 +23,7 @@ from .hooks import Hooks
 from .options import REQUEST_SECONDS
 from .responder import DialogHandler, Elicitor, Handlers
 from .tools import ToolServers
-from .user_rules import user_rules
+from .user_rules import user_rules, with_mode
 
 #: What a gate depends on.
 _OURS = ("--settings", "--setting-sources", "--permission-prompt-tool")
@@ -65,7 +65,12 @@ def launched(
 ) -> tuple[LaunchSpec, Survey | None]:
     """The launch that a gate needs, and what is kept out of it."""
     if gate is None:
-        return spec, None
+        return with_mode(spec), None
+    spec, withheld = _gated(spec, gate, trust)
+    return with_mode(spec), withheld
+
+
+def _gated(spec: LaunchSpec, gate: Gate, trust: Survey | None) -> tuple[LaunchSpec, Survey | None]:
     if spec.permission_mode == "plan" and can_bypass(spec):
         # So that whoever approves the plan may choose how to go on. The gate sees all calls then.
         spec = msgspec.structs.replace(spec, allow_dangerously_skip_permissions=True)

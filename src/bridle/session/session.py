@@ -124,6 +124,9 @@ class Session(GatedControls):
         """What the folder would have brought, and was kept out."""
         return self._options.withheld
 
+    def taken_back(self, uuid: str, /) -> None:
+        self._book.take_back(uuid)
+
     @property
     def is_busy(self) -> bool:
         """Whether a turn runs or a prompt waits for its turn."""

@@ -32,13 +32,40 @@ _log = logging.getLogger("bridle.session")
 
 def user_rules(spec: LaunchSpec) -> list[Rule]:
     """The deny and ask rules of the settings that the CLI would read beside the folder's."""
+    rules = [rule for file in _users(spec) for rule in _rules_of(_read(file), str(file))]
+    return [*rules, *_rules_of(_given(spec), "the settings of the launch")]
+
+
+def with_mode(spec: LaunchSpec) -> LaunchSpec:
+    """The launch in a mode that is said: without one, 2.1.300 begins in `auto`, where it decides by
+    itself. A mode that settings name is the CLI's to take from there."""
+    if spec.permission_mode or spec.dangerously_skip_permissions:
+        return spec
+    told = (_given(spec), *map(_read, (*_users(spec), *_folders(spec))))
+    if any(isinstance(one, Mapping) and _names_a_mode(one) for one in told):
+        return spec
+    return msgspec.structs.replace(spec, permission_mode="default")
+
+
+def _names_a_mode(settings: Mapping[str, Any]) -> bool:
+    permissions = settings.get("permissions")
+    return isinstance(permissions, Mapping) and "defaultMode" in permissions
+
+
+def _users(spec: LaunchSpec) -> list[Path]:
     files = list(MANAGED)
     if spec.setting_sources is None or "user" in spec.setting_sources:
         homes = homes_of(spec)
         claude = homes["claude_home"] or f"{homes['home'] or Path.home()}/.claude"
         files.append(Path(claude) / "settings.json")
-    rules = [rule for file in files for rule in _rules_of(_read(file), str(file))]
-    return [*rules, *_rules_of(_given(spec), "the settings of the launch")]
+    return files
+
+
+def _folders(spec: LaunchSpec) -> list[Path]:
+    here = Path(spec.cwd or ".") / ".claude"
+    names = {"project": "settings.json", "local": "settings.local.json"}
+    sources = names if spec.setting_sources is None else spec.setting_sources
+    return [here / name for source, name in names.items() if source in sources]
 
 
 def _read(file: Path) -> Any:

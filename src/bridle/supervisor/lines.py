@@ -201,11 +201,6 @@ class Result(Struct, kw_only=True):
         return "complete" if self.subtype == "success" and not self.is_error else "failed"
 
     @property
-    def named(self) -> list[str]:
-        """The prompts that it says it answers."""
-        return self.user_message_uuids or [u for u in (self.user_message_uuid,) if u]
-
-    @property
     def totals(self) -> messages.Result:
         """As far as it tells what was used."""
         return messages.Result(

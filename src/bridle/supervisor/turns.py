@@ -1,7 +1,8 @@
 """Whether a turn runs, and what came of the latest one: what the lines of the wire say of it.
 
-Owns which prompts wait for a result. New CLIs name the prompts of a turn; of old ones we know the
-order in which they take them up, and they repeat one that joins a turn which runs.
+Owns which prompts wait for a result. New CLIs name the prompts of a turn, others tell when they take
+one up, before it begins or while it runs; of the oldest we know the order in which they take them
+up, and they repeat one that joins a turn which runs.
 """
 
 from __future__ import annotations
@@ -76,10 +77,13 @@ def _reset(record: SessionRecord, _: Entry) -> None:
 
 
 def _lived(record: SessionRecord, entry: Entry) -> None:
-    """A new CLI tells of prompts that join a turn, or that were taken back."""
+    """A new CLI tells of prompts that it takes up, has done with, or has let go."""
     life = lines.life_in(entry)
-    if life.state == "started":
+    if life.state == "started" or (life.state == "completed" and record.is_turn_open):
         _join(record, [life.command_uuid])
+    elif life.state == "completed" and life.command_uuid in record.unanswered:
+        # No result has named it.
+        _answered(record, [life.command_uuid], entry.at, "complete")
     elif life.state == "cancelled" and life.command_uuid not in record.joined:
         _answered(record, [life.command_uuid], entry.at, "cancelled")
 
@@ -96,7 +100,10 @@ def _resulted(record: SessionRecord, entry: Entry) -> None:
     record.claude_session_id = result.session_id or record.claude_session_id
     # The next turn may be of another conversation.
     record.is_id_open = True
-    answered = result.named
+    answered, last = result.user_message_uuids or [], result.user_message_uuid
+    if last and not answered:  # it may be the last of several that were merged
+        _join(record, [last])
+        answered = record.joined if last in record.joined else [last]
     if not answered and not result.origin:
         answered = record.joined or record.unanswered[:1]
     record.is_turn_open = False
