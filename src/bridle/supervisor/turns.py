@@ -1,8 +1,8 @@
 """Whether a turn runs, and what came of the latest one: what the lines of the wire say of it.
 
-Owns which prompts wait for a result. New CLIs name the prompts of a turn, others tell when they take
-one up, before it begins or while it runs; of the oldest we know the order in which they take them
-up, and they repeat one that joins a turn which runs.
+Owns which prompts wait for a result. New CLIs name the prompts of a turn, others tell when they
+take one up, before it begins or while it runs; of the oldest we know the order in which they take
+them up, and they repeat one that joins a turn which runs.
 """
 
 from __future__ import annotations
