@@ -13,7 +13,7 @@ import bridle
 from bridle.process.spec import LaunchSpec
 from bridle.session import user_rules as module
 from bridle.session.connect import Connecting
-from bridle.session.user_rules import user_rules
+from bridle.session.user_rules import user_rules, with_mode
 from tests.policy.grounds import bash, told
 
 RULES = {"permissions": {"allow": ["Bash"], "deny": ["Bash(rm:*)"], "ask": ["WebFetch"]}}
@@ -82,3 +82,31 @@ def test_they_hold_for_an_agent(tmp_path: Path) -> None:
     assert gate
     assert told(gate.policy.judge(bash("rm x"))) == "deny"
     assert told(gate.policy.judge(bash("touch x"))) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({}, "default"),
+        ({"permission_mode": "plan"}, "plan"),
+        ({"dangerously_skip_permissions": True}, None),
+        ({"settings": {"permissions": {"defaultMode": "plan"}}}, None),
+        ({"settings": {"permissions": {"allow": []}}}, "default"),
+    ],
+)
+def test_a_cli_is_always_told_a_mode(tmp_path: Path, given: Any, wanted: str | None) -> None:
+    """Without one 2.1.300 begins in `auto`."""
+    env = {"CLAUDE_CONFIG_DIR": str(tmp_path / "claude")}
+    assert with_mode(LaunchSpec(cwd=tmp_path, env=env, **given)).permission_mode == wanted
+
+
+def test_a_mode_that_settings_name_is_taken_from_there(tmp_path: Path) -> None:
+    env = {"CLAUDE_CONFIG_DIR": str(tmp_path / "claude")}
+    plan = '{"permissions": {"defaultMode": "plan"}}'
+    for folder, source in ((tmp_path / "claude", "user"), (tmp_path / ".claude", "project")):
+        folder.mkdir()
+        (folder / "settings.json").write_text(plan)
+        for sources, wanted in (([source], None), (["local"], "default"), (None, None)):
+            spec = LaunchSpec(cwd=tmp_path, env=env, setting_sources=sources)
+            assert with_mode(spec).permission_mode == wanted, (source, sources)
+        (folder / "settings.json").unlink()
