@@ -106,7 +106,8 @@ def test_a_mode_that_settings_name_is_taken_from_there(tmp_path: Path) -> None:
     for folder, source in ((tmp_path / "claude", "user"), (tmp_path / ".claude", "project")):
         folder.mkdir()
         (folder / "settings.json").write_text(plan)
-        for sources, wanted in (([source], None), (["local"], "default"), (None, None)):
+        cases: list[Any] = [([source], None), (["local"], "default"), (None, None)]
+        for sources, wanted in cases:
             spec = LaunchSpec(cwd=tmp_path, env=env, setting_sources=sources)
             assert with_mode(spec).permission_mode == wanted, (source, sources)
         (folder / "settings.json").unlink()
