@@ -6,11 +6,13 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 
+import h11
 import msgspec
 import pytest
 
 from bridle.server.problems import ProblemDetails
-from bridle.server.requests import MAX_HEAD, MAX_HEADERS
+from bridle.server.requests import MAX_HEAD, MAX_HEADERS, StrictConnection
+from tests.operations import grows_as_its_size
 from tests.supervisor.homes import LIMIT, Home
 
 from .served import Served, served
@@ -146,3 +148,67 @@ async def test_what_follows_a_refused_request_is_not_read(server: Served) -> Non
     async with server.client(server.token) as client:
         tokens = (await client.get(TOKENS)).json()
     assert [one for one in tokens if one["name"] == "x"] == []
+
+
+# --- in pieces
+
+
+HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n"
+
+
+def refusal(pieces: list[bytes]) -> str:
+    """Why it is refused, however it comes; "" if it is let in."""
+    connection = StrictConnection()
+    for piece in pieces:
+        connection.receive_data(piece)
+        try:
+            event = connection.next_event()
+        except h11.RemoteProtocolError as error:
+            return connection.refusal.detail if connection.refusal else str(error)
+        if isinstance(event, h11.Request):
+            return ""
+    return "it has no end"
+
+
+def test_headers_that_come_letter_by_letter_are_read_as_if_they_came_at_once() -> None:
+    for headers in (
+        b"A: b\r\n\r\n",
+        b"A: b\n\r\n",
+        b"A: b\rc\r\n\r\n",
+        b"A: b\r\r\n\r\n",
+        b"A: b\r\n c\r\n\r\n",
+        b"A: \x00\r\n\r\n",
+        b"Host: y\r\n\r\n",
+        b"A: b\r\n" * (MAX_HEADERS - 1) + b"\r\n",
+        b"A: b\r\n" * (MAX_HEADERS + 2) + b"\r\n",
+    ):
+        sent = HEAD + headers
+        whole = refusal([sent])
+        assert refusal([bytes([letter]) for letter in sent]) == whole
+        for at in range(len(HEAD), min(len(sent), 200)):
+            assert refusal([sent[:at], sent[at:]]) == whole
+
+
+def test_the_next_request_of_a_connection_is_read_from_its_beginning() -> None:
+    connection = StrictConnection()
+    for _ in range(3):
+        connection.receive_data(HEAD + b"A: b\r\n" * (MAX_HEADERS - 1))
+        assert connection.next_event() is h11.NEED_DATA
+        connection.receive_data(b"\r\n")
+        assert isinstance(connection.next_event(), h11.Request)
+        assert isinstance(connection.next_event(), h11.EndOfMessage)
+        connection.send(h11.Response(status_code=200, headers=[(b"content-length", b"0")]))
+        connection.send(h11.EndOfMessage())
+        connection.start_next_cycle()
+
+
+def letter_by_letter(length: int) -> None:
+    connection = StrictConnection()
+    connection.receive_data(HEAD + b"A: ")
+    for _ in range(length):
+        connection.receive_data(b"b")
+        assert connection.next_event() is h11.NEED_DATA
+
+
+def test_headers_that_come_letter_by_letter_take_as_long_as_they_are_long() -> None:
+    assert grows_as_its_size(letter_by_letter, 3_000, 30_000)

@@ -24,6 +24,8 @@ _END_OF_HEAD = re.compile(rb"\n\r?\n")
 _BAD_LINE_END = re.compile(rb"(?<!\r)\n|\r(?!\n)")
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _CONTINUED_LINE = re.compile(rb"\n[ \t]")
+#: No less than the longest of these has, but for its last letter.
+_LONGEST_LOOK = 3
 #: Headers of which only one could be believed.
 _ONCE = (
     b"authorization",
@@ -43,6 +45,9 @@ class StrictConnection(h11.Connection):
         super().__init__(h11.SERVER, MAX_HEAD)
         self.refusal: Problem | None = None
         self._around_chunk = 0
+        #: How much of a head that has not ended yet was looked at, and the ends of lines in that:
+        #: one that comes letter by letter is not read again with each.
+        self._looked_at = self._lines = 0
 
     def next_event(self) -> Any:
         is_head = self.their_state is h11.IDLE
@@ -52,24 +57,28 @@ class StrictConnection(h11.Connection):
         event = super().next_event()
         if isinstance(event, h11.Request):
             self._check_request(event)
-            self._around_chunk = 0
+            self._around_chunk = self._looked_at = self._lines = 0
         elif not is_head:
             self._check_chunk(before - len(self._receive_buffer), event)
         return event
 
     def _check_head(self, received: bytes) -> None:
         """Also of a head that has not ended yet: it need not come to its end."""
-        end = _END_OF_HEAD.search(received)
+        # What is looked for may have begun in what came before.
+        start = max(self._looked_at - _LONGEST_LOOK, 0)
+        end = _END_OF_HEAD.search(received, start)
         head = received[: end.end()] if end else received.removesuffix(b"\r")
         if len(head) > MAX_HEAD:
             self._refuse_size(f"The headers are too large: {MAX_HEAD} bytes is the most.")
-        if head.count(b"\n") > MAX_HEADERS + 2:
+        self._lines += head.count(b"\n", self._looked_at)
+        self._looked_at = len(head)
+        if self._lines > MAX_HEADERS + 2:
             self._refuse_size(f"There are too many headers: {MAX_HEADERS} is the most.")
-        if _BAD_LINE_END.search(head):
+        if _BAD_LINE_END.search(head, start):
             self._refuse("A line must end with CR and LF, and neither may stand alone.")
-        if _CONTINUED_LINE.search(head):
+        if _CONTINUED_LINE.search(head, start):
             self._refuse("A header must not go on in the next line.")
-        if _CONTROL.search(head):
+        if _CONTROL.search(head, start):
             self._refuse("There are control characters in the headers.")
         if end:
             self._check_names(head)
