@@ -104,6 +104,16 @@ NAMED = [
     ("  token: |\n    {abcdefgh1234}\n  b: c", "token"),
     ("- name: API_KEY\n  value: {abcd1234efgh}", "api-key"),
     ("password: {p@ss,w0rd;x}", "password"),
+    # XML
+    ('<add key="DbPassword" value="{x}"/>', "password"),
+    ('<property name="password"  value="{it is}" />', "password"),
+    ('<input name="password" value="{hunter2}">', "password"),
+    ('<s:password type="x">{hunter2}</s:password>', "password"),
+    ("<password><![CDATA[{hun<ter2}]]></password>", "password"),
+    # arguments of calls
+    ("define('DB_PASSWORD', '{abcd1234}');", "password"),
+    ('os.Setenv("API_TOKEN", "{abcd-1234}")', "token"),
+    ('props.setProperty("api_key","{abcd1234}")', "api-key"),
     # headers
     ("x-api-key: {abcdef123456}", "api-key"),
     ("-H 'X-API-Key: {abcdef123456}'", "api-key"),
@@ -118,6 +128,9 @@ NAMED = [
     ("Set-Cookie: {sid=abcdef123; Path=/}", "cookie"),
     # options
     ("tool --password {x} --user me", "password"),
+    ("tool --http-passwd {abcd1234}", "password"),
+    ("x11vnc -passwd {abcd1234} -once", "password"),
+    ("tool -token '{abcd1234}'", "token"),
     ("tool --password '{a b}' run", "password"),
     ("tool --api-key {k1k2k3} run", "api-key"),
     ("tool --token={abcdef123} run", "token"),
@@ -208,6 +221,43 @@ def test_a_private_key_is_hidden_also_if_its_end_is_cut_off(kind: str) -> None:
     assert A[:12] not in shown(json.dumps({"key": cut})[:-5])
 
 
+@pytest.mark.parametrize("name", ["BEGIN RSA PRIVATE KEY", "Private-Lines: 14"])
+@pytest.mark.parametrize(
+    "before",
+    ["     9→", "    99\t", "+", "> ", "  ", "a/b-7.pem:9:", '"', "│ ", "2026-11-20T00:00:09Z "],
+)
+def test_the_lines_of_a_cut_key_are_hidden_whatever_is_before_each(name: str, before: str) -> None:
+    """As tools show files: with their numbers, the marks of a diff, in strings."""
+    first = f"-----{name}-----" if name.startswith("BEGIN") else name
+    after = '\\n"' if before == '"' else ""
+    lines = [f"{A}{A}{n}" for n in range(10, 30)]
+    others = [before.replace("9", str(n)) for n in range(10, 30)]
+    text = f"{before}{first}{after}\n" + "".join(
+        f"{mark}{line}{after}\n" for mark, line in zip(others, lines, strict=True)
+    )
+    for end in (len(text), len(text) - 5, len(text) // 2):
+        assert A[:12] not in shown(text[:end])
+        assert A[:12] not in shown(json.dumps({"key": text})[:end])
+    assert shown(f"{text}\nEnd of it: all is well\n").endswith("End of it: all is well\n")
+
+
+def test_what_is_said_of_a_cut_key_does_not_end_it() -> None:
+    said = "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00FF\n"
+    text = f"-----BEGIN RSA PRIVATE KEY-----\n{said}\n{A}{A}\n{A}{A}\n"
+    assert A[:12] not in shown(text)
+    numbered = "".join(f"{n:6}→{line}\n" for n, line in enumerate(text.splitlines(), 1))
+    assert A[:12] not in shown(numbered)
+
+
+def test_the_ticket_of_a_login_is_hidden_with_its_address() -> None:
+    for host in ("http://127.0.0.1:7717", ""):
+        text = f"open {host}/login?ticket={A}_-{A} in your browser"
+        assert shown(text) == f"open {host}/login?ticket=[redacted:bridle-token] in your browser"
+    assert shown("/login?ticket=TICKET and ticket=12345678901234567890") == (
+        "/login?ticket=TICKET and ticket=12345678901234567890"
+    )
+
+
 #: Texts as they are, of which nothing may be taken.
 ORDINARY = [
     # code
@@ -228,7 +278,12 @@ ORDINARY = [
     "for token in tokens:\n    print(token)",
     "keyboard: qwertyuiop, monkey=banana12, key: value, primary_key=True, foreignKey: abcdef",
     "token_type: bearer\npassword_hash = None",
+    "getattr(self, 'token', 'the_token'); t('password', 'New password 1'); ['token', 'abcd1234']",
+    "if a < password and b > secret: <token kind='x'/> <secret a='b'></secret>",
+    "tool -token is one; a -password flag; test -secret",
+    'text.startswith("-----BEGIN PRIVATE KEY-----")\nreturn text',
     # prose
+    "see -----BEGIN PRIVATE KEY----- in the file, and\nmore of it",
     "the secret: nobody knows; the password: you choose it yourself",
     "Password: must be at least 8 characters long",
     "use --token and --password to log in; --password is required",

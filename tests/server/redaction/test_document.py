@@ -317,6 +317,8 @@ HALVES = (
         "#1",
     ),
     *("-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY----- a\n", "-----END "),
+    *("Private-Lines: 1\n", "a1:-----BEGIN PRIVATE KEY-----\n", "-----BEGIN PRIVATE KEY-----\n\n"),
+    *("<password a>", "<password a b", '("password", "a1', 'password" value="', "-token a "),
     *("https://a:", "https://", "://a:b", "a@", "é"),
     *("sk-sk-sk-", "a:a:a:", "-u ", "-u a:b ", "'", '"', " ", "-", "--", "_", "{", '["', '{"a":'),
     *("password: x\n", 'password="\\', "--password ", "--password x ", "--password=", "token=["),

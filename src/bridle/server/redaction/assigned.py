@@ -29,6 +29,8 @@ _BETWEEN = re.compile(
     (?:(?P<equals>=>|:=|=|%3[Dd])(?![=~>])
       |(?P<colon>:)(?![:=])
       |(?P<tag>>)
+      |(?P<attribute>(?<=[ \t])val(?:ue)?=)
+      |(?P<argument>,)
       |\n[ \t]{0,64}(?:-[ ])?["']?(?P<value>value)["']?[ ]?:)
     (?P<blanks>[ \t]{0,64})(?P<list>\[\s{0,64})?(?:(?:[rbfuRBFU]{1,2}(?=["']))?(?P<open>"""
     + _QUOTE
@@ -44,7 +46,9 @@ _NEXT_OF_LIST = re.compile(rb"\s{0,64},\s{0,64}" + _OPEN)
 _UNQUOTED = re.compile(rb"[^\s\"'`\\&,;()<>{}|\[\]$][^\s\"'`\\&,;()<>{}|]*+")
 _TO_BLANK = re.compile(rb"[^\s\"'`][^\s\"'`]{0,%d}+" % _LONGEST)
 _TO_END_OF_HEADER = re.compile(rb"[^\s\"'`\\][^\n\r\"'`\\]{0,%d}+" % _LONGEST)
-_TO_TAG = re.compile(rb"[^<>\n]{1,%d}+(?=</)" % _LONGEST)
+_TO_TAG = re.compile(rb"(?P<value>[^<>\n]{1,%d}+)(?=</)" % _LONGEST)
+_CDATA = re.compile(rb"<!\[CDATA\[(?P<value>[^\]\n]{1,%d}+)\]\]>" % _LONGEST)
+_ATTRIBUTES = re.compile(rb"[ \t][^<>\n]{0,100}>")
 _END_OF_LINE = re.compile(rb"[ \t]{0,64}(?:\#[^\n]*|[,;][ \t]*)?(?:[\r\n]|\\[nr]|\Z)")
 _BLOCK = re.compile(rb"[ \t]*[|>][+-]?[0-9]?[ \t]{0,64}\r?\n(?P<indent>[ \t]+)(?=\S)")
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9-]{1,24}[ \t]{1,8}(?=\S)")
@@ -52,6 +56,8 @@ _LINE_START = re.compile(
     rb"(?:^|[\n\r])[ \t]{0,64}(?:-[ ]|export[ ]|set[ ]|ENV[ ]|ARG[ ])?[\"']?\Z"
 )
 
+_LEAST_OF_ARGUMENT = 8
+_LETTER_AND_DIGIT = re.compile(rb"(?=[^\s]*[0-9])(?=[^\s]*[A-Za-z])[^\s(){}$]+")
 _LETTERS_ALONE = re.compile(rb"[A-Za-z_]+")
 _DOTTED = re.compile(rb"[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+")
 _CALL = re.compile(rb"[A-Za-z_][\w.:]*[\[(].*", re.DOTALL)
@@ -84,7 +90,7 @@ class Assigned:
             for one in _value_after(text, end):
                 yield one
                 done = one[1] if one else done
-        if b"--" in text:
+        if b"-" in text:
             yield from _flags(text)
 
 
@@ -97,12 +103,19 @@ def _value_after(text: bytes, end: int) -> Iterator[Found | None]:
         return
     start = end - len(name)
     match = _BETWEEN.match(text, end)
-    if match is None:
+    tag = match.start("tag") if match and match["tag"] else -1
+    is_element = text[start - 1 : start] in (b"<", b":")
+    if is_element and tag < 0 and (others := _ATTRIBUTES.match(text, end)):
+        tag = others.end() - 1
+    if tag >= 0:
+        value = (
+            (_CDATA.match(text, tag + 1) or _TO_TAG.match(text, tag + 1)) if is_element else None
+        )
+        yield (*value.span("value"), kind) if value else None
+    elif match is None:
         yield _after_blank(text, end, kind)
-    elif match["tag"]:
-        value = _TO_TAG.match(text, match.start("tag") + 1)
-        is_tag = text[start - 1 : start] in (b"<", b":") and value
-        yield (*value.span(), kind) if is_tag and value else None
+    elif match["attribute"] or match["argument"]:
+        yield _beside(text, start, match, kind)
     elif match["open"] and _is_end_of_string(text, start, match):
         yield None
     elif match["open"]:
@@ -111,6 +124,26 @@ def _value_after(text: bytes, end: int) -> Iterator[Found | None]:
         yield None
     else:
         yield _unquoted(text, start, match, name, kind)
+
+
+def _beside(text: bytes, start: int, match: re.Match[bytes], kind: str) -> Found | None:
+    """The value behind a name in quotes: of an attribute, or as the next argument of a call."""
+    if not (match["close"] and match["open"]):
+        return None
+    at = match.end()
+    end = end_of_quoted(text, at, match["open"])
+    value = text[at:end]
+    if match["attribute"]:
+        is_one = _is_secret(value, kind, least=1)
+    else:
+        # Other calls have two names, or a name and what it is called.
+        is_call = text[start - 1 - len(match["close"]) : start].startswith(b"(" + match["close"])
+        is_one = is_call and _is_secret(value, kind, _LEAST_OF_ARGUMENT) and _is_random(value)
+    return (at, end, kind) if is_one else None
+
+
+def _is_random(value: bytes) -> bool:
+    return len(value) >= _LEAST_OF_ARGUMENT and bool(_LETTER_AND_DIGIT.fullmatch(value))
 
 
 def _is_end_of_string(text: bytes, start: int, match: re.Match[bytes]) -> bool:
@@ -304,7 +337,9 @@ def _end_of_block(text: bytes, block: re.Match[bytes]) -> int:
 
 # --- flags
 
-_FLAG = re.compile(rb"--(?P<name>[A-Za-z][\w.-]{0,60}+)[ \t]{1,8}(?P<open>\\*[\"'])?")
+_FLAG = re.compile(
+    rb"(?:--|(?<![\w-])-)(?P<name>[A-Za-z][\w.-]{0,60}+)[ \t]{1,8}(?P<open>\\*[\"'])?"
+)
 _ARGUMENT = re.compile(rb"[^\s\"'`\\&;()<>{}|\[\]$-][^\s\"'`\\&;()<>{}|\]]{0,%d}+" % _LONGEST)
 
 

@@ -154,6 +154,13 @@ _TOKENS = (
     _form("aws-key", "ABIA", "ABIA[A-Z0-9]{16}(?![A-Za-z0-9])"),
     _form("jwt", "eyJ", r"eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+\.[\w-]*+", skips=_RUN),
     _form("bridle-token", "bridle_", "bridle_(?:[a-z]|login)_[A-Za-z0-9_-]{16,}+", is_alone=False),
+    _form(
+        "bridle-token",
+        "login?ticket=",
+        r"(?i:login)\?ticket=(?P<secret>[\w-]{16,}+)",
+        is_alone=False,
+        is_lower=True,
+    ),
     _form("sendgrid-key", "SG.", r"SG\.[\w-]{16,}+\.[\w-]{16,}+"),
     _form("azure-secret", "Q~", r"Q~[\w~.-]{31,}+", is_alone=False),
     *_tokens("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", "a-f0-9", 40),
@@ -272,42 +279,122 @@ def is_placeholder(value: bytes) -> bool:
 
 _BLOCK = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _BLOCK_END = re.compile(rb"-----END [A-Z0-9 ]{0,60}-----")
-#: What a block has, where its end was cut off.
-_BLOCK_TEXT = re.compile(rb"[A-Za-z0-9+/=\s\\]*+")
-_PUTTY = re.compile(rb"Private-Lines: *[0-9]+(?P<secret>[A-Za-z0-9+/=\s\\]*+)")
+_PUTTY = re.compile(rb"Private-Lines: {0,8}[0-9]{0,8}")
+#: The end of a line, also as a string of a program has it.
+_LINE_END = rb"(?:\r?\n|\\{1,8}(?:r\\{1,8})?n)"
+_AFTER_LINE = re.compile(_LINE_END + rb"|\Z")
+_BETWEEN_LINES = re.compile(_LINE_END)
+#: What a line of a block has, perhaps in quotes; and of its first lines, what is said of it.
+_AROUND = rb"(?:[ \t\"'`,;]|\\{1,8}[\"'`])"
+_BLOCK_LINE = re.compile(rb"%b{0,64}+(?P<code>[A-Za-z0-9+/=]*+)%b{0,64}+" % (_AROUND, _AROUND))
+_BLOCK_HEADER = re.compile(rb"[ \t\"']{0,64}[A-Z][A-Za-z-]{1,40}: [^\r\n\\]{0,400}")
+#: A line that does not come to its end is one of the block if it has so much of it.
+_LEAST_OF_LINE = 16
+#: How far before a block its line may begin.
+_MOST_BEFORE = 80
+_BLANKS = re.compile(rb"[ \t]{0,64}")
+_NUMBER = re.compile(rb"[ \t]{0,64}[0-9]{1,9}")
+_BEFORE_LINE = re.compile(_LINE_END + b'|"')
+_PART_OF_PREFIX = re.compile(rb"[ \t]+|[0-9]+|[:-]|[^ \t0-9:-]+")
 
 
 class Blocks(Struct, frozen=True):
-    """Private keys in the form of PEM and PGP."""
+    """Private keys in the form of PEM and PGP, or of PuTTY."""
 
     needle: bytes = b"-----BEGIN "
+    begins: re.Pattern[bytes] = _BLOCK
+    #: Whether all of it is a secret, and not only what is behind its first words.
+    is_whole: bool = True
+    #: So many lines may be before the first of the key.
+    headers: int = 10
     is_lower: bool = False
     also: bytes = b""
 
     def found(self, text: bytes, _: bytes) -> Iterator[Found | None]:
         at, end = text.find(self.needle), -1
         while at >= 0:
-            match = _BLOCK.match(text, at)
+            match = self.begins.match(text, at)
             if match is None:
                 yield None
                 at = text.find(self.needle, at + 1)
                 continue
-            if end < match.end():
+            if self.is_whole and end < match.end():
                 # Looked for once, however many blocks begin before it.
                 end = text.find(b"-----END ", match.end())
                 end = len(text) + _MOST_OF_BLOCK if end < 0 else end
-            if end - match.end() < _MOST_OF_BLOCK and (last := _BLOCK_END.match(text, end)):
+            if 0 <= end - match.end() < _MOST_OF_BLOCK and (last := _BLOCK_END.match(text, end)):
                 stop = last.end()
             else:
-                rest = _BLOCK_TEXT.match(text, match.end())
-                stop = rest.end() if rest else match.end()
-            yield at, stop, "private-key"
+                stop = _end_of_lines(text, at, match.end(), self.headers)
+            start = at if self.is_whole else match.end()
+            yield (start, stop, "private-key") if stop > match.end() else None
             at = text.find(self.needle, stop)
+
+
+def _end_of_lines(text: bytes, start: int, at: int, headers: int) -> int:
+    """Of a block that begins so, and whose end was cut off; where its lines would begin, if none
+    is there. Before each there may be what is before the first: the number of a line, the mark of a
+    diff, the name of a file. `headers` is how many may say something of it."""
+    begin, most = at, at + _MOST_OF_BLOCK
+    prefix = _prefix(text, start)
+    rest = _REST_OF_LINE.match(text, at)
+    has_code = bool(rest and rest["code"])
+    at = rest.end() if rest else at
+    while at < most and headers and (between := _BETWEEN_LINES.match(text, at)):
+        line = _behind(prefix, text, between.end())
+        found = _BLOCK_LINE.match(text, line)
+        is_one = found is not None and (
+            _AFTER_LINE.match(text, found.end()) or len(found["code"]) >= _LEAST_OF_LINE
+        )
+        if not (found and is_one):
+            header = None if has_code else _BLOCK_HEADER.match(text, line)
+            if header is None:
+                break
+            at = header.end()
+        else:
+            has_code = has_code or bool(found["code"])
+            at = found.end()
+        headers -= not has_code
+    return at if has_code else begin
+
+
+#: Of the line with which a block begins; or all of one that is in one line.
+_REST_OF_LINE = re.compile(
+    rb"[ \t\"'`,;]{0,64}(?:(?P<code>[A-Za-z0-9+/=]{16})[A-Za-z0-9+/= \t\"'`,;]*+|(?=%b))"
+    % _LINE_END
+)
+
+
+def _prefix(text: bytes, start: int) -> list[bytes]:
+    """What is before a block in its line, in parts."""
+    line = _BEFORE_LINE.split(text[max(start - _MOST_BEFORE, 0) : start])[-1]
+    return _PART_OF_PREFIX.findall(line)
+
+
+def _behind(prefix: list[bytes], text: bytes, at: int) -> int:
+    """Where the same ends that begins here, perhaps with another number; if it is not there, here.
+
+    No pattern is made of it: that takes longer than to look."""
+    begin = at
+    for part in prefix:
+        if part.isspace():
+            at = _BLANKS.match(text, at).end()  # type: ignore[union-attr]
+        elif part.isdigit():
+            number = _NUMBER.match(text, at)
+            at = number.end() if number else -1
+        elif part in b":-":
+            # `grep` has another sign before the lines around what it has found.
+            at = at + 1 if text[at : at + 1] in (b":", b"-") else -1
+        else:
+            at = at + len(part) if text.startswith(part, at) else -1
+        if at < 0:
+            return begin
+    return at
 
 
 FORMS: tuple[Form | Blocks, ...] = (
     *_TOKENS,
     *_CREDENTIALS,
     Blocks(),
-    Form("private-key", b"Private-Lines:", _PUTTY),
+    Blocks(b"Private-Lines:", _PUTTY, is_whole=False, headers=3),
 )

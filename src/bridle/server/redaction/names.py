@@ -91,6 +91,11 @@ _SIGN = r"""\\*["'`]?\]?(?:[ \t]|\\{1,8}t){0,32}(?:[:=>]|%3d)"""
 _NEXT_LINE = r"(?:\n|\\{1,8}n)[ \t]{0,64}(?:- )?[\\\"']{0,3}value"
 _PAIR = r"\\*\",\s{0,9}\\*\"val"
 _QUOTED = r"[ \t]{1,8}[\\\"']"
+#: `<add key="Password" value="…"/>`, `<password type="x">…`, and `setenv("API_KEY", "…")`.
+_ATTRIBUTE = r"\\*[\"'][ \t]{1,8}val(?:ue)?="
+_OTHERS = r"[ \t][^<>\n]{0,100}>[^\s<>]"
+_ARGUMENT = r"\\*[\"'],[ \t]{0,8}\\*[\"']"
+_MARKUP = f"{_ATTRIBUTE}|{_OTHERS}|{_ARGUMENT}"
 
 
 def _pattern(end: str, follows: str = "") -> re.Pattern[bytes]:
@@ -108,7 +113,9 @@ _SHORT = {
 }
 _BY_PART: dict[bytes, list[tuple[re.Pattern[bytes], re.Pattern[bytes]]]] = {}
 for _needle, _end in _ENDS.items():
-    _follows = f"(?={_SIGN}|{_NEXT_LINE}|{_PAIR}" + (f"|{_QUOTED})" if _needle == PASSWORD else ")")
+    _follows = f"(?={_SIGN}|{_NEXT_LINE}|{_PAIR}|{_MARKUP}" + (
+        f"|{_QUOTED})" if _needle == PASSWORD else ")"
+    )
     _BY_PART.setdefault(_SHORT.get(_needle, _needle.encode()), []).append(
         (_pattern(_end, _follows), _pattern(_end))
     )
@@ -116,7 +123,7 @@ for _needle, _end in _ENDS.items():
 _HINTS = tuple(_BY_PART.items())
 _FAR = 64
 #: Names with a rare letter, which is in brackets, as they stand where a value follows.
-_FOLLOWS = f"[0-9]{{0,2}}(?:{_SIGN}|{_NEXT_LINE}|{_PAIR})"
+_FOLLOWS = f"[0-9]{{0,2}}(?:{_SIGN}|{_NEXT_LINE}|{_PAIR}|{_MARKUP})"
 NAME_HINTS = (
     f"pass[w](?:or)?ds?(?:{_FOLLOWS}|{_QUOTED})",
     f"p[w]ds?{_FOLLOWS}",
@@ -128,7 +135,7 @@ NAME_HINTS = (
 )
 #: `--password` and `"-token"`.
 _FLAG = re.compile(
-    rb"-(?<=[\s\"'n\\-]-)(?=[a-z])[a-z0-9_.-]{0,60}?(?:pass(?:wor)?ds?|passphrases?|pwds?|secrets?"
+    rb"-(?<=[\s\"'n\\-]-)(?=[a-z])[a-z0-9_.-]{0,60}?(?:passw(?:or)?ds?|passphrases?|pwds?|secrets?"
     rb"|credentials?|tokens?|authorization|auth|cookies?|key)[0-9]{0,2}(?![a-z0-9_-])"
 )
 

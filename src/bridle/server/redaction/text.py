@@ -106,6 +106,7 @@ FORM_HINTS = (
     *("[b]asic ", "[b]earer", "lo[g]in ", "si[g](?:nature)?=", "-----[b]egin ", "pri[v]ate-lines"),
     *("s[k][0-9a-f]{32}", "[k]ey-[a-f0-9]{32}", "mys[q]l", "mariad[b]", "-pro[x]y-user"),
     *("a[k]ia[a-z0-9]{16}", "a[b]ia[a-z0-9]{16}", "atatt3[x]", "[b]ot[0-9]{6,12}:aa"),
+    "tic[k]et=",
     *("s[g]\\.[a-z0-9_-]{16}", "[b]ridle_[a-z]{1,5}_", "1[/]/0"),
 )
 #: The same for those whose letters are all common: it is faster to look for each as it is.
