@@ -122,7 +122,7 @@ def test_but_in_a_container_it_may_be_held_outside(
             assert is_unless_hidden(owner(called), Outside(os.geteuid()))
 
 
-def test_an_end_that_is_not_here_while_ours_lives_is_on_another_machine(
+def test_an_end_that_is_not_here_while_ours_lives_is_outside(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """So it is where one machine speaks to another as if to itself (WSL)."""

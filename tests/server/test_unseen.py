@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bridle.server import owners
+from bridle.server import owners, peers
 from bridle.server.owners import Held, Hidden, Nowhere, Outside, Owner
 from bridle.server.peers import Clear, Lookout, OfAgent, Unseen, Untold
 from tests.supervisor.homes import LIMIT, Home
 
 from .served import Served, served
 from .test_peers import chain, in_flight
+from .test_security_peers import warnings
 
 ME = "/api/v1/me"
 
@@ -121,6 +124,43 @@ async def test_where_all_can_be_seen_nobody_is_unseen(home: Home) -> None:
         assert (status, body["code"] in codes) == (403, True)
 
 
+USER_TIMEOUT = 18
+STOLEN = {"role": "person", "name": "stolen"}
+
+
+async def test_one_that_the_system_has_given_up_is_unseen(home: Home) -> None:
+    """Who sends more than is read, and will not wait, loses the connection without a word to us."""
+    async with served(home.folder) as server:
+        connection = socket.create_connection(("127.0.0.1", server.port))
+        connection.setsockopt(socket.IPPROTO_TCP, USER_TIMEOUT, 1)
+        client = connection.getsockname()
+        body = json.dumps(STOLEN)
+        told = ["POST /api/v1/tokens HTTP/1.1", f"Host: 127.0.0.1:{server.port}", bearer(server)]
+        told += ["Content-Type: application/json", f"Content-Length: {len(body)}", "", body]
+        connection.sendall("\r\n".join(told).encode())
+        connection.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                connection.send(bytes(65536))
+        # The look waits for others, and in the meantime nothing more is read.
+        busy = threading.Event()
+        peers._LOOKING.submit(busy.wait, LIMIT)
+        with connection, warnings() as logged:
+            async with asyncio.timeout(LIMIT):
+                while f":{client[1]:04X} " in ends():  # noqa: ASYNC110 - nobody tells
+                    await asyncio.sleep(0.01)
+            busy.set()
+            async with asyncio.timeout(LIMIT):
+                assert "can't be seen" in await logged.get()
+        assert [one.name for one in server.house.tokens.list()] == ["root"]
+
+
+def ends() -> str:
+    """Those that this machine knows, of whoever has called."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    return "".join(f"{row[1]} " for row in rows)
+
+
 ANOTHERS = os.geteuid() + 1
 
 
@@ -128,7 +168,7 @@ ANOTHERS = os.geteuid() + 1
     ("owner", "standing"),
     [
         (Held((os.getpid(),)), Clear()),
-        (Outside(), Clear()),
+        (Outside(), Unseen()),
         (Outside(os.geteuid()), Unseen()),
         (Outside(ANOTHERS), Unseen() if os.geteuid() == 0 else Clear()),
         (Hidden((os.getpid(),)), Unseen()),

@@ -54,8 +54,10 @@ class Hidden(Struct, frozen=True):
 
 
 class Outside(Struct, frozen=True):
-    """It is alive, and none of the processes that can be seen: on another machine, where `uid` is
-    None, or outside of the container that we are in."""
+    """Our end is alive, and theirs is with none of the processes that can be seen. `uid` is whose
+    it is: somebody's outside of the container that we are in. None, where this system does not know
+    their end: it is outside of our network; or the system has given it up and ours has not heard of
+    that, which who sends what is not read can have done within a second."""
 
     uid: int | None = None
 
@@ -128,7 +130,7 @@ def _owners(connections: Sequence[Connection]) -> list[Owner]:
     for row, (client, server) in zip(theirs, connections, strict=True):
         if row is None:
             ours = rows.find(server, client)
-            # If theirs was here and is gone, ours has heard of it by now.
+            # If theirs was here and was closed, ours has heard of it by now.
             owners.append(Outside() if ours and ours.state == _ESTABLISHED else Nowhere())
         elif row.inode == "0":
             owners.append(Nowhere())

@@ -58,8 +58,8 @@ class Untold(Struct, frozen=True):
 
 class Unseen(Struct, frozen=True):
     """It is of this machine, and no process that can be seen has it: it may come through `ssh -L`
-    or from outside of our container, or an agent hides it. What it shows must be what no agent can
-    have."""
+    or from outside of our container, or an agent hides it, or has had the system give it up. What
+    it shows must be what no agent can have."""
 
 
 Standing: TypeAlias = Clear | OfAgent | Untold | Unseen
@@ -160,8 +160,6 @@ class Lookout:
         match owner:
             case Held(pids):
                 return await _strictest(pids)
-            case Outside(None):
-                return Clear()
             case Outside(uid):
                 return self._unseen(uid)
             case Nowhere():
