@@ -6,8 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from bridle.policy import Asked
+from bridle.policy.guard import TOO_MANY
 from bridle.policy.partial_paths import (
     MAX_FORMS,
+    MAX_LETTERS,
     Bindings,
     forms_of,
     globs_of,
@@ -19,6 +22,8 @@ from bridle.policy.partial_paths import (
 )
 from bridle.policy.shell.programs import read_commands
 from bridle.policy.shell.script import ANY
+
+from .grounds import GROUND, POLICIES, bash
 
 HOME = "/home/me/.bridle"
 
@@ -58,6 +63,42 @@ def forms(script: str) -> list[str]:
 )
 def test_a_word_may_be_all_that_the_script_makes_of_it(script: str, expected: list[str]) -> None:
     assert forms(script) == expected
+
+
+def by_way_of_others(count: int, value: str) -> str:
+    """A script that sets each variable by way of the one before."""
+    sets = [f"x{n}={value.replace('$x', f'$x{n - 1}')}" for n in range(1, count)]
+    return "; ".join(["x0=ab", *sets, f"cat $x{count - 1}"])
+
+
+def test_what_is_twice_as_long_with_each_variable_is_not_made() -> None:
+    assert forms(by_way_of_others(4, "$x$x")) == ["ab" * 8]
+    for value in ("$x$x", '"$x/$x"'):
+        assert forms(by_way_of_others(20, value)) == [ANY]
+        assert sees_too_much(by_way_of_others(20, value))
+
+
+def test_what_is_set_by_way_of_too_many_others_may_be_anything() -> None:
+    assert forms(by_way_of_others(15, "$x")) == ["ab"]
+    assert forms(by_way_of_others(30, "$x")) == [ANY]
+    assert sees_too_much(by_way_of_others(800, "$x"))
+
+
+def test_what_is_made_for_all_words_of_a_script_has_an_end() -> None:
+    long = "y" * 5000
+    copies = "; ".join(f"x{n}=$x{{a,b,c,d,e,f,g,h}}" for n in range(200))
+    script = f"x={long}; {copies}; cat {' '.join(f'$x{n}' for n in range(200))}"
+    found = read_commands(script)
+    bindings = Bindings(found.variables)
+    made = [forms_of(word, bindings) for word in found.programs[-1].words]
+    assert bindings.is_too_much
+    assert sum(len(form) for forms in made for form in forms) < 2 * MAX_LETTERS
+
+
+def sees_too_much(script: str) -> bool:
+    """Whether a person is asked, whatever may be run."""
+    verdict = POLICIES["autonomous"].on(GROUND).judge(bash(script))
+    return isinstance(verdict, Asked) and verdict.guard == TOO_MANY
 
 
 def test_a_word_that_may_be_very_much_may_be_anything() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -116,12 +116,9 @@ class BoundRules:
         return self._named.get((behavior, name), ())
 
 
-def unsplit(words: Sequence[Word], variables: Mapping[str, Sequence[Word]]) -> tuple[Word, ...]:
+def unsplit(words: Sequence[Word], bindings: Bindings) -> tuple[Word, ...]:
     """The same words; those that are written without quotes count as one each, where all that the
     script sets their variables to is known and can't be split."""
-    if not variables or "IFS" in variables:
-        return tuple(words)
-    bindings = Bindings(variables)
     return tuple(
         replace(word, is_one=True) if _is_unsplit(word, bindings) else word for word in words
     )

@@ -17,6 +17,9 @@ from .shell.script import ANY, BRACE, END, VARIABLE, Word
 MAX_FORMS = 64
 #: So many marks in one word are put in.
 MAX_DEPTH = 12
+#: So many letters are made of the words of one script, and so many variables are looked at that are
+#: each set by way of the next: `a=$b$b; b=$c$c; …` is twice as long with each.
+MAX_LETTERS, MAX_NESTED = 1_000_000, 20
 
 _GLOB = re.compile(r"[*?\[]")
 _UNKNOWN = re.compile(rf"[*?\[{ANY}]")
@@ -35,13 +38,25 @@ class Bindings:
         self.forms: dict[str, list[str]] = {}
         #: Whether there is more than can be looked at.
         self.is_too_much = False
+        self._letters = self._nested = 0
+
+    def has_room(self, form: str) -> bool:
+        """Whether this may be looked at, too."""
+        self._letters += len(form)
+        self.is_too_much |= self._letters > MAX_LETTERS
+        return self._letters <= MAX_LETTERS
 
     def values(self, name: str) -> list[str]:
         found = self._values.get(name)
         if found is None:
             # For one that is set by way of itself; what is made of that is not kept.
             self._values[name] = [ANY]
+            if self._nested == MAX_NESTED:
+                self.is_too_much = True
+                return [ANY]
+            self._nested += 1
             found = self._values[name] = self._found(name)
+            self._nested -= 1
             self.forms.clear()
         return found
 
@@ -97,7 +112,10 @@ def _forms(form: str, bindings: Bindings, depth: int) -> list[str]:
         middles = alternatives or [ANY]
     found: list[str] = []
     for middle in middles:
-        found += _forms(f"{before}{middle}{after}", bindings, depth + 1)
+        put_in = f"{before}{middle}{after}"
+        if not bindings.has_room(put_in):
+            return [ANY]
+        found += _forms(put_in, bindings, depth + 1)
         if len(found) > MAX_FORMS:
             break
     return found

@@ -12,6 +12,7 @@ from functools import partial
 from .bound import BoundRules, CommandRule, unsplit
 from .commands import JOINED
 from .guard import TOO_MANY, UNBOXED, Guard
+from .partial_paths import Bindings
 from .paths import Folders, Place
 from .presets import Preset, Table
 from .rules import Rule
@@ -118,13 +119,15 @@ class ScriptJudge:
         )
 
     def _doubted(self, behavior: Behavior, script: Script) -> Rule | None:
+        bindings: Bindings | None = None
         for program in script.every:
             if None in program.argv:
                 for argv, words in self._forms(program):
                     for rule, pattern in self._rules.commands(behavior, argv[0] or ""):
                         if pattern.may_match(argv, words):
-                            variables = read_commands(script.text).variables
-                            if pattern.may_match(argv, unsplit(words, variables)):
+                            # All that it says of its variables is put in once.
+                            bindings = bindings or Bindings(read_commands(script.text).variables)
+                            if pattern.may_match(argv, unsplit(words, bindings)):
                                 return rule
         return None
 
