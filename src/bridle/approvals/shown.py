@@ -6,7 +6,6 @@ it must not be able to draw its own approval.
 
 from __future__ import annotations
 
-import difflib
 import re
 import time
 import unicodedata
@@ -16,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from .compared import compared
 from .fold import directory_of
 from .model import Agent, Approval, Cancelled, Decided, Once, Person, Step
 
@@ -220,7 +220,7 @@ def _diff(path: object, old: object, new: object, paint: Paint) -> Iterator[str]
     before = _file_lines(was, is_told=becomes.endswith("\n"))
     after = _file_lines(becomes, is_told=not was or was.endswith("\n"))
     found = False
-    for line in difflib.unified_diff(before, after, name, name, lineterm="", n=3):
+    for line in compared(before, after, name, around=3):
         found = True
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
         for part in line.split("\n"):

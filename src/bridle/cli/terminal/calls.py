@@ -5,13 +5,13 @@ Owns which fields of which tool are shown; whatever has another form is shown as
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 from rich.text import Text
 
+from ...approvals.compared import compared
 from ...views import entries as e
 from .look import Lines, line
 from .words import count, first_lines, near, on_one_line, printed, seen
@@ -233,7 +233,7 @@ def _diff(old: str, new: str) -> list[Text]:
 
 def _diff_lines(before: list[str], after: list[str]) -> Iterator[Text]:
     """Without heads and numbers: where in the file it is, the CLI does not say."""
-    for number, text in enumerate(difflib.unified_diff(before, after, lineterm="", n=2)):
+    for number, text in enumerate(compared(before, after, around=2)):
         if number < 2:
             continue
         match text[:1]:
