@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import shlex
 import socket
@@ -279,3 +280,35 @@ async def test_the_look_waits_for_no_other_work() -> None:
     finally:
         is_over.set()
         await slow
+
+
+def test_a_thread_with_the_files_of_its_process_is_not_looked_at_again() -> None:
+    """One process with many threads and files would keep all others waiting."""
+    told: list[int] = []
+    over, met = threading.Event(), threading.Barrier(3)
+
+    def run(*, is_apart: bool) -> None:
+        if is_apart:
+            assert ctypes.CDLL(None).unshare(0x400) == 0  # CLONE_FILES
+        told.append(threading.get_native_id())
+        met.wait()
+        over.wait()
+
+    threads = [threading.Thread(target=run, kwargs={"is_apart": one}) for one in (True, False)]
+    for thread in threads:
+        thread.start()
+    met.wait()
+    shared = [owners._shares_files(os.getpid(), one) for one in told]
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert sorted(shared) == [False, True]
+
+
+def test_who_has_more_files_than_can_be_looked_at_hides_what_it_holds() -> None:
+    room = owners.Room(3)
+    assert owners._held("/proc/self/fd", {"nothing"}, room) is None
+    assert owners._held("/proc/self/fd", {"nothing"}, owners.Room(100_000)) == set()
+    with connected(socket.AF_INET, "127.0.0.1") as (_, called):
+        # What its process holds is seen all the same.
+        assert owner(called) == Held((os.getpid(),))

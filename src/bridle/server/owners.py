@@ -6,6 +6,7 @@ Owns the look, which serves all who have connected meanwhile; what follows from 
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import ipaddress
 import os
@@ -14,6 +15,7 @@ import struct
 import sys
 import time
 from collections.abc import Sequence
+from functools import cache
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -29,7 +31,14 @@ TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 VIEW = "/proc/self/ns/pid"
 ALL = "pid:[4026531836]"
 
+#: So many files of threads are looked at: who has more of them keeps others waiting, and is not
+#: let in for it.
+MOST_OF_THREADS = 20_000
+
 _ESTABLISHED = b"01"
+#: The system call that compares what two threads have, by the kind of processor.
+_KCMP = {"x86_64": 312, "aarch64": 272}.get(os.uname().machine) if ON_LINUX else None
+_KCMP_FILES = 2
 #: Those who hide their files on most machines, and call nobody; the first process does not, either.
 _QUIET = frozenset((b"(sd-pam)", b"ssh-agent", b"gpg-agent", b"gnome-keyring-d", b"fusermount3"))
 
@@ -157,8 +166,9 @@ def _look(wanted: set[str]) -> tuple[dict[str, list[int]], list[int]]:
             holders.setdefault(name, []).append(pid)
     missing = wanted - holders.keys()
     # A thread may have files of its own, and its process none, or have ended before it.
+    room = Room(MOST_OF_THREADS)
     for pid in pids if missing else ():
-        held = _held_by_threads(pid, missing)
+        held = _held_by_threads(pid, missing, room)
         for name in held or ():
             holders.setdefault(name, []).append(pid)
         if held is None and pid not in hidden:
@@ -216,8 +226,16 @@ def _pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
 
 
-def _held(folder: str, wanted: set[str]) -> set[str] | None:
-    """Which of these are among the open files there; None if that is not for us to see."""
+class Room:
+    """How many open files may be looked at yet."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+
+def _held(folder: str, wanted: set[str], room: Room | None = None) -> set[str] | None:
+    """Which of these are among the open files there; None if that is not for us to see, or there
+    are too many to look at."""
     found: set[str] = set()
     try:
         names = os.listdir(folder)  # noqa: PTH208
@@ -225,6 +243,10 @@ def _held(folder: str, wanted: set[str]) -> set[str] | None:
         return None
     except OSError:
         return found  # it has ended
+    if room:
+        room.left -= len(names)
+        if room.left < 0:
+            return None
     for name in names:
         try:
             target = os.readlink(f"{folder}/{name}")  # noqa: PTH115
@@ -237,19 +259,33 @@ def _held(folder: str, wanted: set[str]) -> set[str] | None:
     return found
 
 
-def _held_by_threads(pid: int, wanted: set[str]) -> set[str] | None:
-    """The same for all of its threads, as far as they are alive."""
+def _held_by_threads(pid: int, wanted: set[str], room: Room) -> set[str] | None:
+    """The same for all of its threads, as far as they are alive, and as far as there is room."""
     found: set[str] = set()
     try:
         threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
     except OSError:
         return found  # it has ended
     for thread in threads:
-        held = _held(f"/proc/{pid}/task/{thread}/fd", wanted)
+        if _shares_files(pid, int(thread)):
+            continue  # its process was looked at
+        held = _held(f"/proc/{pid}/task/{thread}/fd", wanted, room)
         if held is None and not _is_dead(pid, thread):
             return None
         found |= held or set()
     return found
+
+
+def _shares_files(pid: int, thread: int) -> bool:
+    """Whether it has just the files of its process, as nearly all have; False if nobody can say."""
+    if pid == thread or _KCMP is None:
+        return False
+    return bool(_libc().syscall(_KCMP, pid, thread, _KCMP_FILES, 0, 0) == 0)
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
 
 
 def _is_dead(pid: int, thread: str) -> bool:
