@@ -524,6 +524,18 @@ def test_a_command_of_more_than_16_kb_is_a_persons() -> None:
     assert told(Policy("ask", deny=["Bash"]).on(ground).judge(bash("a" * 20_000))) == "deny"
 
 
+@pytest.mark.parametrize("rule", ["Bash(rm:*)", "Read(.env)"])
+def test_what_nobody_can_read_may_be_what_a_rule_denies(rule: str) -> None:
+    """A deny stays a deny, however much is put behind it."""
+    ground = Ground(folder="/tmp", home="/root")
+    judge = Policy("autonomous", deny=[rule]).on(ground)
+    verdict = judge.judge(bash("rm x; cat .env #" + "a" * 20_000))
+    assert isinstance(verdict, Denied)
+    assert verdict.rule == rule
+    many = Call("mcp__x__y", {"a": [f"{'/p' * 2000}{number}" for number in range(1900)]})
+    assert told(judge.judge(many)) == ("deny" if rule.startswith("Read") else "guard")
+
+
 LARGE_INPUTS = [
     Call("Read", {"file_path": "/a" * 80_000}),
     Call("Write", {"file_path": "/tmp/a", "content": "/x" * 1_000_000}),

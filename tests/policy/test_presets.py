@@ -99,7 +99,7 @@ def test_modes_stand_for_presets_that_exist() -> None:
 )
 def test_a_mode_that_lets_nothing_more_pass_is_told(mode: Any, preset: Any, wanted: str) -> None:
     told = told_of_mode(mode, preset)
-    assert (f"the policy `{wanted}` would" in told) if wanted else told == ""
+    assert (f"use the policy `{wanted}`" in told) if wanted else told == ""
 
 
 def test_a_tool_that_is_not_known_is_never_taken_for_a_harmless_one() -> None:

@@ -102,6 +102,21 @@ async def test_who_has_a_ticket_is_in_with_the_cookie_that_it_becomes(home: Home
 
 
 @pytest.mark.usefixtures("in_container")
+async def test_a_ticket_for_a_browser_of_this_machine_lets_nobody_in_unseen(home: Home) -> None:
+    """It lies in a file until the browser has it."""
+    async with served(home.folder) as server:
+        async with server.local() as person:
+            made = (await person.post("/api/v1/tickets", params={"is_here": "true"})).json()
+        path = made["url"].removeprefix(server.url)
+        assert (await asked_unseen(server, path))[0] == 403
+        async with server.local() as person:
+            made = (await person.post("/api/v1/tickets", params={"is_here": "true"})).json()
+        async with server.client() as browser:
+            seen = await browser.get(made["url"].removeprefix(server.url))
+            assert seen.status_code == 303
+
+
+@pytest.mark.usefixtures("in_container")
 @pytest.mark.parametrize("is_unseen", [True, False])
 async def test_a_cookie_works_unseen_only_if_it_was_given_unseen(
     home: Home, is_unseen: bool

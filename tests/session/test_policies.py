@@ -258,3 +258,29 @@ def test_the_server_of_its_home_is_guarded(tmp_path: Path) -> None:
         for one in (call, by_socket, of_home):
             assert isinstance(force.judge(one), Asked)
     assert isinstance(bridle.in_force("autonomous", elsewhere).judge(call), Allowed)
+
+
+def test_the_usual_home_is_guarded_beside_another_one(tmp_path: Path) -> None:
+    its = bridle.LaunchSpec(cwd=tmp_path, env={"HOME": "/home/me"})
+    for home in (None, tmp_path / "other"):
+        force = in_force("autonomous", its, home)
+        token = Call("Read", {"file_path": "/home/me/.bridle/token"})
+        assert isinstance(force.judge(token), Asked), home
+
+
+def test_a_link_behind_what_is_not_there_is_followed(tmp_path: Path) -> None:
+    """Tools that take `..` away by themselves get there."""
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "k").write_text("x")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "out").symlink_to(tmp_path)
+    (tmp_path / "work" / "link").symlink_to(tmp_path / "secrets")
+    spec = bridle.LaunchSpec(cwd=tmp_path / "work")
+    force = bridle.in_force("edits", spec)
+    rules = bridle.Policy("autonomous", deny=[f"Read(/{tmp_path}/secrets/**)"])
+    denying = bridle.in_force(rules, spec)
+    for path in ("out/a", "nope/../out/a", "a/b/../../out/a", "nope/./../out/a"):
+        assert isinstance(force.judge(Call("Write", {"file_path": path})), Asked), path
+    for path in ("link/k", "nope/../link/k", "a/b/../../link/k"):
+        assert isinstance(denying.judge(Call("Read", {"file_path": path})), Denied), path
+        assert isinstance(denying.judge(bash(f"mkdir nope; cat {path}")), Denied), path

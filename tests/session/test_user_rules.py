@@ -92,12 +92,20 @@ def test_they_hold_for_an_agent(tmp_path: Path) -> None:
         ({"dangerously_skip_permissions": True}, None),
         ({"settings": {"permissions": {"defaultMode": "plan"}}}, None),
         ({"settings": {"permissions": {"allow": []}}}, "default"),
+        ({"settings": {"permissions": {"defaultMode": None}}}, "default"),
+        ({"settings": {"permissions": {"defaultMode": "yolo"}}}, "default"),
     ],
 )
 def test_a_cli_is_always_told_a_mode(tmp_path: Path, given: Any, wanted: str | None) -> None:
     """Without one 2.1.300 begins in `auto`."""
     env = {"CLAUDE_CONFIG_DIR": str(tmp_path / "claude")}
     assert with_mode(LaunchSpec(cwd=tmp_path, env=env, **given)).permission_mode == wanted
+
+
+def test_settings_that_are_no_text_name_no_mode(tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "settings.json").write_bytes(b'{"permissions": "\xff"}')
+    assert with_mode(LaunchSpec(cwd=tmp_path)).permission_mode == "default"
 
 
 def test_a_mode_that_settings_name_is_taken_from_there(tmp_path: Path) -> None:

@@ -212,7 +212,6 @@ async def test_what_restricts_its_parent_restricts_it(home: Home) -> None:
         "extra_args": ["--disallowedTools=WebFetch"],
         "builtin_tools": ["Read", "Bash"],
         "plugin_dirs": [str(home.work)],
-        "agent": "careful",
         "max_turns": 7,
         "max_budget_usd": 2.5,
     }
@@ -242,7 +241,6 @@ async def test_what_restricts_its_parent_restricts_it(home: Home) -> None:
             "--disallowedTools=WebFetch",
             "--tools=Read,Bash",
             f"--plugin-dir={home.work}",
-            "--agent=careful",
             "--max-turns=7",
             "--max-budget-usd=1.0",
         } <= set(words)
@@ -255,6 +253,21 @@ async def test_what_restricts_its_parent_restricts_it(home: Home) -> None:
         below = await child(supervisor, made, policy="autonomous")
         assert below.spec["settings"] == made.spec["settings"]
         assert await judged(supervisor, below, RM) == ["deny"]
+
+
+async def test_it_is_the_agent_that_its_parent_is_or_is_not_made(
+    home: Home, tmp_path: Path
+) -> None:
+    """A CLI that does not find an agent has all tools."""
+    (tmp_path / "claude" / "agents").mkdir(parents=True)
+    (tmp_path / "claude" / "agents" / "careful.md").write_text("---\nname: careful\n---\n")
+    env = {"CLAUDE_CONFIG_DIR": Plain(str(tmp_path / "claude"))}
+    async with home.open() as supervisor:
+        above = await parent(home, supervisor, agent="careful", env=env)
+        assert (await child(supervisor, above)).spec["agent"] == "careful"
+        other = await parent(home, supervisor, agent="of-the-folder", env=env)
+        with pytest.raises(InvalidLaunch, match="of-the-folder"):
+            await child(supervisor, other)
 
 
 async def test_settings_that_its_parent_does_not_read_say_nothing_of_it(home: Home) -> None:
@@ -299,7 +312,7 @@ async def test_one_that_was_told_by_hand_which_conversation_it_is_has_no_childre
     home: Home,
 ) -> None:
     async with home.open() as supervisor:
-        for words in (["--resume=x"], ["--continue"], ["--session-id", "y"]):
+        for words in (["--resume=x"], ["--continue"], ["--session-id", "y"], ["-rx"]):
             above = await parent(home, supervisor, extra_args=words)
             with pytest.raises(InvalidLaunch, match=words[0].partition("=")[0]):
                 await child(supervisor, above)

@@ -74,6 +74,15 @@ async def test_one_that_is_not_there_is_refused(home: Home, tmp_path: Path) -> N
         assert supervisor.list() == []
 
 
+async def test_two_do_not_go_on_with_the_same_one(home: Home, tmp_path: Path) -> None:
+    stored(tmp_path / "claude", home.work)
+    env = {"CLAUDE_CONFIG_DIR": Plain(str(tmp_path / "claude"))}
+    async with home.open() as supervisor:
+        await supervisor.create(cwd=home.work, by=ME, env=env, resume=ID, start=False, name="one")
+        with pytest.raises(InvalidLaunch, match=r"session one goes on with .*`bridle fork`"):
+            await supervisor.create(cwd=home.work, by=ME, env=env, resume=ID, start=False)
+
+
 async def test_an_agent_goes_on_with_none(home: Home, tmp_path: Path) -> None:
     stored(tmp_path / "claude", home.work)
     env = {"CLAUDE_CONFIG_DIR": Plain(str(tmp_path / "claude"))}

@@ -16,9 +16,9 @@ def is_seen_by_a_person() -> bool:
     return sys.stdout.isatty()
 
 
-def open_browser(home: Path, address: str) -> None:
-    """By way of a file that its owner alone can read, and that stays until the next time: nobody
-    knows when a browser has read it, and the ticket in it works once."""
+def open_browser(home: Path, address: str) -> bool:
+    """Whether one was found. By way of a file that its owner alone can read, and that stays until
+    the next time: nobody knows when a browser has read it, and the ticket in it works once."""
     import webbrowser
 
     from ..home.files import write_private
@@ -32,4 +32,4 @@ def open_browser(home: Path, address: str) -> None:
         f'<meta http-equiv="refresh" content="0; url={target}">'
         f'<p><a href="{target}">Open Bridle</a></p>\n',
     )
-    webbrowser.open(file.absolute().as_uri())
+    return webbrowser.open(file.absolute().as_uri())

@@ -18,9 +18,9 @@ MOST_BYTES = 64 * 1024
 
 def write_private(path: Path, text: str) -> None:
     """In place of what is there, at once."""
-    new = path.with_name(f"{path.name}.new")
+    new = path.with_name(f"{path.name}.{os.getpid()}.new")
     with suppress(FileNotFoundError):
-        new.unlink()  # of one who was killed; whoever writes here has the home's lock
+        new.unlink()  # of one who was killed, and had the same number
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(new, flags, 0o600)
     try:

@@ -74,7 +74,8 @@ class Guard:
         home = ground.claude_home or f"{ground.home.rstrip('/')}/.claude"
         self._folds = ground.ignores_case
         self._claude = self._both(ground, home)
-        self._bridle = self._both(ground, ground.bridle_home) if ground.bridle_home else set()
+        homes = (ground.bridle_home, ground.usual_home) if ground.bridle_home else ()
+        self._bridle = {path for home in homes if home for path in self._both(ground, home)}
         self._files = {
             path
             for file in (*ground.guarded, *ground.programs)

@@ -84,6 +84,9 @@ class Judge:
             return denied(found)
         named = self._named(call)
         if named is None:
+            for rule in self._rules.hidden("deny"):
+                because = f"{TOO_MANY}, and may be what {rule.text} denies"
+                return Denied(rule.text, rule.source, because)
             return Asked(f"a person must see this: {TOO_MANY}", guard=TOO_MANY)
         if found := self._hidden([where for where, _ in named], "deny"):
             return denied(found)

@@ -108,4 +108,4 @@ def told_of_mode(mode: str | None, preset: Preset) -> str:
     wanted = WIDE_MODES.get(mode or "")
     if wanted is None or not is_wider(wanted, preset):
         return ""
-    return f"the mode {mode} lets nothing more pass under {preset}: the policy `{wanted}` would"
+    return f"the mode {mode} has no effect under the policy {preset}; use the policy `{wanted}`"

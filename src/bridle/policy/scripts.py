@@ -45,7 +45,7 @@ class ScriptJudge:
         if not isinstance(text, str) or not text.strip():
             return Asked("there is no command to be read in it")
         if len(text) > MAX_COMMAND:
-            return Asked(TOO_LONG, guard=TOO_LONG)
+            return self._too_long()
         script = Script(text, read_commands(text), call.cwd or self._ground.folder, self._ground)
         if found := self._surely("deny", script) or self._touched("deny", script):
             return denied(found)
@@ -54,6 +54,13 @@ class ScriptJudge:
             verdict = self._unknown(script, table) or verdict
         guard = "" if isinstance(verdict, Denied) else self._guarded(script, call)
         return Asked(f"a person must see this: {guard}", guard=guard) if guard else verdict
+
+    def _too_long(self) -> Verdict:
+        """Where nobody has read it, it may be what a rule denies."""
+        rules = (*self._rules.about("deny", SHELL), *self._rules.hidden("deny"))
+        for rule in rules:
+            return Denied(rule.text, rule.source, f"{TOO_LONG}, and may be what {rule.text} denies")
+        return Asked(TOO_LONG, guard=TOO_LONG)
 
     # --- deny and ask
 

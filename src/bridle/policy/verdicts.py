@@ -43,6 +43,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     claude_home: str = ""
     #: Bridle's own home, and the addresses ("127.0.0.1:8123", a socket's path) of its server.
     bridle_home: str = ""
+    #: Where another home of Bridle's usually is.
+    usual_home: str = ""
     addresses: tuple[str, ...] = ()
     #: Files that only a person may change, such as the policy that is in force.
     guarded: tuple[str, ...] = ()

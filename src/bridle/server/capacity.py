@@ -42,15 +42,15 @@ class Capacity:
         return True
 
     def meet(self, guest: Guest, role: Role) -> None:
-        """It is known who it is. FULL, if there are too many of them."""
+        """It is known who it is. A Problem, if there are too many of them."""
         before = self._known.get(guest)
         if before == role:
             return
         if before is None and guest not in self._strangers:
-            raise FULL  # it was turned away
+            raise full()  # it was turned away
         agents = sum(one in _AGENTS for one in self._known.values())
         if role in _AGENTS and before not in _AGENTS and agents >= self._most // 2:
-            raise FULL
+            raise full()
         self._strangers.pop(guest, None)
         self._known[guest] = role
 
@@ -59,10 +59,11 @@ class Capacity:
         self._known.pop(guest, None)
 
 
-FULL = Problem(
-    503,
-    "too_many_connections",
-    "There are as many connections as there may be.",
-    "Close some, or try it again in a moment.",
-    headers={"connection": "close"},
-)
+def full() -> Problem:
+    return Problem(
+        503,
+        "too_many_connections",
+        "There are as many connections as there may be.",
+        "Close some, or try it again in a moment.",
+        headers={"connection": "close"},
+    )

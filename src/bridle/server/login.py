@@ -21,8 +21,12 @@ MOST_TICKETS = 100
 
 
 class _Ticket(Struct, frozen=True):
+    """`is_here`: for a browser of this machine, whose process can be seen. Such a one lies in a
+    file for a moment, where an agent could read it."""
+
     name: str
     until: float
+    is_here: bool
 
 
 class Tickets:
@@ -32,16 +36,18 @@ class Tickets:
         self._now = now
         self._tickets: dict[str, _Ticket] = {}
 
-    def make(self, name: str) -> str:
+    def make(self, name: str, *, is_here: bool = False) -> str:
         text = secrets.token_urlsafe(32)
         while len(self._tickets) >= MOST_TICKETS:
             self._tickets.pop(next(iter(self._tickets)))
-        self._tickets[digest_of(text)] = _Ticket(name, self._now() + TICKET_SECONDS)
+        self._tickets[digest_of(text)] = _Ticket(name, self._now() + TICKET_SECONDS, is_here)
         return text
 
-    def take(self, text: str) -> str | None:
+    def take(self, text: str, *, is_unseen: bool = False) -> str | None:
         """Whose it is; from now on it is nobody's."""
         ticket = self._tickets.pop(digest_of(text), None)
+        if ticket and ticket.is_here and is_unseen:
+            return None
         return ticket.name if ticket and ticket.until > self._now() else None
 
 

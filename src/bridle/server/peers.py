@@ -140,6 +140,14 @@ class Lookout:
         return await self._standing_of(await owner)
 
     async def _look(self) -> None:
+        try:
+            await self._look_for_all()
+        finally:
+            self._looking = None
+            for _, waiting in self._waiting:
+                waiting.cancel()
+
+    async def _look_for_all(self) -> None:
         loop = asyncio.get_running_loop()
         while self._waiting:
             taken, self._waiting = self._waiting, []
@@ -154,7 +162,6 @@ class Lookout:
                 for (_, waiting), owner in zip(taken, owners, strict=True):
                     if not waiting.done():
                         waiting.set_result(owner)
-        self._looking = None
 
     async def _standing_of(self, owner: Owner) -> Standing:
         match owner:

@@ -18,7 +18,7 @@ import h11
 from msgspec import Struct
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from .capacity import FULL, Capacity
+from .capacity import Capacity, full
 from .peers import Lookout, Peer, UnknownPeer, peer_of
 from .problems import MEDIA_TYPE, Problem
 from .requests import StrictConnection
@@ -71,7 +71,7 @@ class DoorProtocol(H11Protocol):
         }
         super().connection_made(transport)
         if not self._places.enter(self):
-            self._refuse(FULL)
+            self._refuse(full())
             return
         self._set_deadline(self.limits.header_seconds)
 
@@ -98,7 +98,7 @@ class DoorProtocol(H11Protocol):
         if self._is_in_request():
             self.transport.abort()
         else:
-            self._refuse(FULL)
+            self._refuse(full())
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -96,8 +96,8 @@ class Ready(Struct, frozen=True):
     stopping: Stopping
 
     def new_login(self) -> str:
-        """Another one."""
-        return login_url(self.url, self.house.tickets.make(login_name()))
+        """Another one, for a browser of this machine."""
+        return login_url(self.url, self.house.tickets.make(login_name(), is_here=True))
 
 
 OnReady = Callable[[Ready], None]

@@ -345,6 +345,7 @@ class TurnBook:
         for reader in readers:
             _end(reader, outcome, origin)
         self._latest = outcome
+        self._taken = [uuid for uuid in self._taken if uuid in self._waiting]
         self._is_running = False
         self._joined = []
         self._between()

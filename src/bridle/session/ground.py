@@ -48,6 +48,7 @@ def ground_of(
         also=tuple(str(Path(one).absolute()) for one in also),
         claude_home=claude_home,
         bridle_home=bridle_home,
+        usual_home=f"{home or Path.home()}/.bridle",
         addresses=addresses,
         guarded=guarded,
         programs=programs,
@@ -122,8 +123,10 @@ def _real(path: str) -> str:
         try:
             target = "" if at in _WHO_ASKS else os.readlink(at)  # noqa: PTH115 - ten times faster
         except (FileNotFoundError, NotADirectoryError):
-            # Nothing below is there, so nothing there is a link.
-            return os.path.normpath("/".join((at, *reversed(rest))))
+            if ".." not in rest:
+                # Nothing below is there, so nothing there is a link.
+                return os.path.normpath("/".join((at, *reversed(rest))))
+            target = ""
         except (OSError, ValueError):
             target = ""  # no link
         if target:

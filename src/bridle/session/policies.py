@@ -52,6 +52,7 @@ def in_force(
     policy = given if isinstance(given, Policy) else _named(given)
     policy = policy.with_rules(*_options(spec))
     homes = homes_of(spec)
+    usual = Path(homes["bridle_home"])
     if home:
         homes["bridle_home"] = str(home.absolute())
     ground = ground_of(
@@ -60,7 +61,7 @@ def in_force(
         guarded=policy.files,
         programs=programs_of(spec, os.environ if spec.inherit_env else {}),
         plugins=tuple(map(str, spec.plugin_dirs)),
-        addresses=addresses_in(Path(homes["bridle_home"])),
+        addresses=(*addresses_in(Path(homes["bridle_home"])), *addresses_in(usual)),
         **homes,
     )
     return InForce(policy, with_repositories(ground))

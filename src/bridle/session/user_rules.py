@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -17,6 +17,7 @@ from ..errors import InvalidRule
 from ..policy.rules import Rule, parse_rule
 from ..policy.verdicts import Behavior
 from ..process.spec import LaunchSpec
+from ..protocol.permissions import PermissionMode
 from .folder import bytes_of
 from .policies import homes_of
 
@@ -25,6 +26,7 @@ MANAGED = (
     Path("/etc/claude-code/managed-settings.json"),
     Path("/Library/Application Support/ClaudeCode/managed-settings.json"),
 )
+MODES = frozenset(get_args(PermissionMode))
 _RESTRICTING: tuple[Behavior, ...] = ("deny", "ask")
 
 _log = logging.getLogger("bridle.session")
@@ -49,7 +51,7 @@ def with_mode(spec: LaunchSpec) -> LaunchSpec:
 
 def _names_a_mode(settings: Mapping[str, Any]) -> bool:
     permissions = settings.get("permissions")
-    return isinstance(permissions, Mapping) and "defaultMode" in permissions
+    return isinstance(permissions, Mapping) and permissions.get("defaultMode") in MODES
 
 
 def _users(spec: LaunchSpec) -> list[Path]:
@@ -73,7 +75,7 @@ def _read(file: Path) -> Any:
         return msgspec.json.decode(bytes_of(file))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, msgspec.MsgspecError, RecursionError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         _log.warning("the rules of %s are not used: %s", file, error)
         return None
 
@@ -85,7 +87,7 @@ def _given(spec: LaunchSpec) -> Any:
     if settings.lstrip().startswith("{"):
         try:
             return msgspec.json.decode(settings)
-        except (msgspec.MsgspecError, RecursionError):
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return None  # the launch will say so
     return _read(Path(spec.cwd or ".") / settings)
 

@@ -128,6 +128,7 @@ class Births:
             session, above = self._check_birth(wish)
             if given.above and above:
                 self._check_same(given.above, above)
+            self._check_resume(wish.resume)
             created = self._created(session, wish, given, above, env)
             created = replace(created, by=_name(by), at=self._means.now())
             queued = stream.Queued(at=created.at, resume=wish.resume) if wish.start else None
@@ -139,6 +140,13 @@ class Births:
             self._means.secrets[session] = given.secrets
             self._means.secret_values.hold(session, hidden(created.env, env))
             return await self._born(created, events, above)
+
+    def _check_resume(self, conversation: str | None) -> None:
+        """Two agents that go on with one conversation would write over each other."""
+        for one in self._sessions if conversation else ():
+            if one.record.claude_session_id == conversation:
+                words = f"session {one.record.name or one.id} goes on with that conversation"
+                raise InvalidLaunch(f"{words} already: `bridle resume` or `bridle fork` that one")
 
     def _created(
         self, session: str, wish: Wish, given: _Given, above: Charge | None, env: dict[str, str]

@@ -120,10 +120,11 @@ def closed(parent: SessionRecord, *, is_trusted: bool) -> dict[str, Any]:
     """What its CLI is to read: no settings of a folder and no MCP servers beside our own; of the
     user and of the launch, what the parent's reads, with what keeps that in its sandbox."""
     spec = LaunchSpec(cwd=parent.folder, **parent.spec)
-    conversation = next((w for w in spec.extra_args if w.partition("=")[0] in _CONVERSATIONS), "")
+    conversation = next(filter(_is_conversation, spec.extra_args), "")
     if conversation:
         words = f"its parent was started with {conversation} in extra_args"
-        raise InvalidLaunch(f"{words}: give that as an option instead, and it can run others")
+        raise InvalidLaunch(f"{words}: with such words it can't have children")
+    _check_agent(parent)
     if spec.setting_sources is None:
         every: tuple[SettingSource, ...] = ("user", "project", "local")
         spec = structs.replace(spec, setting_sources=every if is_trusted else ("user",))
@@ -132,6 +133,20 @@ def closed(parent: SessionRecord, *, is_trusted: bool) -> dict[str, Any]:
     if settings := restricting_settings(spec):
         told["settings"] = settings
     return {**told, "strict_mcp_config": True}
+
+
+def _is_conversation(word: str) -> bool:
+    glued = word[:2] in ("-r", "-c") and len(word) > len("-r")
+    return glued or word.partition("=")[0] in _CONVERSATIONS
+
+
+def _check_agent(parent: SessionRecord) -> None:
+    """A CLI that does not find an agent goes on as its usual self, with all tools."""
+    agent, homes = parent.spec.get("agent"), parent.homes
+    claude = Path(homes.get("claude_home") or f"{homes.get('home') or Path.home()}/.claude")
+    if agent and not (claude / "agents" / f"{agent}.md").is_file():
+        words = f"its parent runs as the agent {agent!r}, which is none of the user's own"
+        raise InvalidLaunch(f"{words}: a child could not be held to it")
 
 
 def _check_tools(chosen: Sequence[str] | None, parent: SessionRecord) -> None:

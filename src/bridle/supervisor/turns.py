@@ -84,7 +84,10 @@ def _lived(record: SessionRecord, entry: Entry) -> None:
     elif life.state == "completed" and life.command_uuid in record.unanswered:
         # No result has named it.
         _answered(record, [life.command_uuid], entry.at, "complete")
-    elif life.state == "cancelled" and life.command_uuid not in record.joined:
+    elif life.state == "cancelled" and not (
+        record.is_turn_open and life.command_uuid in record.joined
+    ):
+        record.joined = [uuid for uuid in record.joined if uuid != life.command_uuid]
         _answered(record, [life.command_uuid], entry.at, "cancelled")
 
 

@@ -106,7 +106,7 @@ async def test_the_cli_is_asked_for_another_mode_and_model(
     assert asked == {"mode": "plan", "note": ""}
     wide = told(await client.put("/sessions/a/mode", json={"mode": "acceptEdits"}))
     assert wide["note"] == (
-        "the mode acceptEdits lets nothing more pass under ask: the policy `edits` would"
+        "the mode acceptEdits has no effect under the policy ask; use the policy `edits`"
     )
     assert told(await client.put("/sessions/a/model", json={"model": "m"})) == {"model": "m"}
     bad = await client.put("/sessions/a/mode", json={"mode": "reckless"})

@@ -23,9 +23,10 @@ class HouseOf:
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
 
-    async def ticket(self) -> str:
-        """An address that lets a browser in, once."""
-        return (await self._talk.ask("POST", "/tickets", dict[str, str]))["url"]
+    async def ticket(self, *, is_here: bool = False) -> str:
+        """An address that lets a browser in, once; with `is_here`, one of the server's machine."""
+        params = {"is_here": "true"} if is_here else {}
+        return (await self._talk.ask("POST", "/tickets", dict[str, str], params=params))["url"]
 
     async def release(self) -> bool:
         """Let all go on that was held; whether anything was."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -134,7 +135,7 @@ def _detach(here: Context, *, is_opened: bool) -> None:
         _say_where(here, told, THEN, here.run(_ticket(here)) if is_seen_by_a_person() else "")
         here.say(f"It runs in the background, as process {told['pid']}; `bridle down` ends it.")
     if is_opened:
-        open_browser(here.settings.home, here.run(_ticket(here)))
+        _open(here, here.run(_ticket(here, is_here=True)))
 
 
 def _check_none_is_up(here: Context) -> None:
@@ -172,7 +173,9 @@ async def serving(
             _say_where(here, told, then, ready.login if is_seen_by_a_person() else "")
             here.say(_HOW_TO_END[here.settings.stop_agents])
         if is_opened:
-            open_browser(here.settings.home, ready.new_login())
+            # Some browsers are waited for, while they wait for us.
+            address = ready.new_login()
+            threading.Thread(target=_open, args=(here, address), daemon=True).start()
         on_ready(ready)
 
     options = {**options_of(here), **loopback_options()}
@@ -320,12 +323,17 @@ def url(
         here.say(here.run(_ticket(here)))
     if is_opened:
         # With another ticket: that one may be used elsewhere.
-        open_browser(here.settings.home, here.run(_ticket(here)))
+        _open(here, here.run(_ticket(here, is_here=True)))
 
 
-async def _ticket(here: Context) -> str:
+async def _ticket(here: Context, *, is_here: bool = False) -> str:
     async with here.client() as client:
-        return await client.house.ticket()
+        return await client.house.ticket(is_here=is_here)
+
+
+def _open(here: Context, address: str) -> None:
+    if not open_browser(here.settings.home, address):
+        here.note("no browser could be opened; `bridle url` prints an address for one")
 
 
 def log_file(home: Path) -> Path:

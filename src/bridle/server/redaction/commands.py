@@ -21,7 +21,6 @@ _USER = re.compile(
 )
 #: Names of users and groups, as `docker run -u` has them.
 _OWNER = re.compile(rb"[0-9]+|[a-z_][a-z_-]*|\$\{?\w+\}?")
-_OWNERS = re.compile(rb"\$\([^)]*\)?")
 
 
 class UserOption(Struct, frozen=True):

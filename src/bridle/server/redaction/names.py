@@ -121,7 +121,6 @@ for _needle, _end in _ENDS.items():
     )
 #: With what tells that a value follows, and without.
 _HINTS = tuple(_BY_PART.items())
-_FAR = 64
 #: Names with a rare letter, which is in brackets, as they stand where a value follows.
 _FOLLOWS = f"[0-9]{{0,2}}(?:{_SIGN}|{_NEXT_LINE}|{_PAIR}|{_MARKUP})"
 NAME_HINTS = (

@@ -71,11 +71,15 @@ async def delete_token(request: HttpRequest, house: TheHouse, token: FromPath[st
 
 
 @post("/tickets")
-async def create_ticket(house: TheHouse, request: HttpRequest) -> TicketView:
-    """Make an address that logs a browser in as you."""
+async def create_ticket(
+    house: TheHouse, request: HttpRequest, is_here: FromQuery[bool] = False
+) -> TicketView:
+    """Make an address that logs a browser in as you; with `is_here`, one of the server's machine
+    alone."""
     if not house.url:
         raise Problem(409, "asleep", "No server is up.", "Start one with `bridle up`.")
-    return TicketView(url=login_url(house.url, house.tickets.make(request.user.name)))
+    ticket = house.tickets.make(request.user.name, is_here=is_here)
+    return TicketView(url=login_url(house.url, ticket))
 
 
 @get("/login", opt=takes(), include_in_schema=False)
@@ -85,7 +89,8 @@ async def log_in(
     """Turn a ticket into a cookie, and leave it out of the address from there on."""
     peer = peer_in(request.scope)
     standing = await check_peer(peer, house.supervisor, "whoever has a ticket")
-    name = house.tickets.take(ticket)
+    is_unseen = isinstance(standing, Unseen)
+    name = house.tickets.take(ticket, is_unseen=is_unseen)
     if name is None:
         raise Problem(
             403,
@@ -93,7 +98,7 @@ async def log_in(
             "This address was used already, or is older than 10 minutes.",
             "Run `bridle url` for a new one.",
         )
-    _, text = await house.tokens.log_in(name, is_unseen=isinstance(standing, Unseen))
+    _, text = await house.tokens.log_in(name, is_unseen=is_unseen)
     cookies = [login_cookie(house.url, text)]
     if header(request.scope, b"sec-fetch-site") == "cross-site":
         # A page elsewhere led here, such as the file of `--open`: along a redirect from there the
