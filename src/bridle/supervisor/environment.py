@@ -174,6 +174,8 @@ class SecretValues:
             for spelled, variable in self._spelled.items()
             if variable not in said and spelled in body
         }
+        if not found:
+            return []
         kept = sum(len(value) for _, value in said)
         new = []
         for variable in sorted(found):

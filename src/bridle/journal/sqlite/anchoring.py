@@ -69,6 +69,8 @@ class Anchoring:
         self.state = Anchors()
         #: Why they can't be written now.
         self.problem = ""
+        #: Written, and not yet known to be on the disk.
+        self._unoffered: list[Line] = []
         #: What is stored and not anchored yet.
         self._changed: dict[str, Head] = {}
         self._due = 0.0
@@ -307,7 +309,7 @@ class Anchoring:
         for name in old if self._untold and kind != "deleting" else ():
             self._untold.pop(name, None)
         self.problem = ""
-        self._offer(lines)
+        self._unoffered += lines
         return True
 
     def _append(self, lines: list[Line], *, is_urgent: bool) -> None:
@@ -331,6 +333,10 @@ class Anchoring:
             self._failed(error)
             return False
         self._synced = self._written
+        # Not before: a copy must not know of numbers that a power loss takes back.
+        lines, self._unoffered = self._unoffered, []
+        if lines:
+            self._offer(lines)
         return True
 
     def _rewrite(self) -> None:
@@ -345,6 +351,7 @@ class Anchoring:
         self._must_rewrite = False
         self._written = self._synced = (self.state.number, self.state.hash)
         self._size_when_new = self._file.size
+        self._unoffered = []
         self._offer(lines)
 
     def _failed(self, error: OSError) -> None:
