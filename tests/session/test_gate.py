@@ -652,6 +652,29 @@ async def test_another_input_that_a_rule_allows_is_fine(start: StartSession) -> 
     await session.set_model("haiku")
 
 
+async def test_what_a_hook_of_the_user_has_changed_may_run_though_it_is_forbidden_since(
+    start: StartSession,
+) -> None:
+    hooks = bridle.Hooks()
+
+    @hooks.on(PreToolUse)
+    async def change(_: PreToolUse) -> PreToolUseOutput:
+        return PreToolUseOutput(updated_input={"command": "ls -l"})
+
+    session, cli = await start(hooks=hooks, policy=Policy(allow=["Bash(ls:*)"]))
+    hook(cli, "1", command="ls")
+    await said_by_hook(cli, "1")
+    told = {"hook_event_name": "PreToolUse", "session_id": SESSION, "tool_name": "Bash"}
+    told |= {"tool_input": {"command": "ls"}, "tool_use_id": "t1"}  # type: ignore[dict-item]
+    cli.ask("h2", subtype="hook_callback", callback_id="bridle-PreToolUse-1", input=told)
+    await cli.answer("h2")
+    assert session.policy
+    session.policy.apply(Policy(deny=["Bash"]))
+    shown(cli, "1", command="ls -l")
+    assert (await cli.answer("r1"))["response"] == {}
+    await session.set_model("haiku")
+
+
 async def denied(cli: MemoryTransport, desk: Trail) -> None:
     hook(cli, "1", command="rm x")
     await desk.decide(Deny("no"))
