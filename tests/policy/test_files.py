@@ -193,8 +193,11 @@ def test_an_included_file_does_not_switch_off_a_guard_that_is_asked_for() -> Non
     assert policy.has_guard
 
 
-def test_the_guard_can_be_switched_off_by_the_file_itself() -> None:
+@pytest.mark.parametrize("included", ["", "guard = true"])
+def test_the_guard_can_be_switched_off_by_the_file_itself(included: str) -> None:
     assert not parse_policy("guard = false", "x").has_guard
+    read = reading({"/p/a.toml": included})
+    assert not parse_policy('guard = false\ninclude = ["a.toml"]', "/p/x", read).has_guard
 
 
 # --- Claude's settings

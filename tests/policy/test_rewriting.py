@@ -20,6 +20,8 @@ cat <<'EOF'
 
 CHANGED = [
     "ls *'; touch PWNED; ' | cat",
+    "ls *'; touch PWNED; '|cat",
+    "ls *'a'||echo none",
     "find d\necho -delete | cat",
     "ls | cat # why",
     "ls | cat a#b",
