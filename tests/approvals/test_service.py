@@ -359,7 +359,7 @@ async def test_a_closed_service_answers_nobody_and_leaves_what_is_pending(
             await asyncio.sleep(0)
         for task in (asking, waiting):
             with pytest.raises(ApprovalsClosed):
-                await task
+                await asyncio.wait_for(task, 10)
         with pytest.raises(ApprovalsClosed):
             await approvals.open(request())
         with pytest.raises(ApprovalError):

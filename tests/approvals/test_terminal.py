@@ -451,6 +451,19 @@ async def test_what_is_left_for_later_stays_pending(sitting: Sitting) -> None:
     assert (await sitting.ended(approval)).status == "allowed"
 
 
+async def test_what_was_put_off_and_decided_elsewhere_is_put_off_no_more(sitting: Sitting) -> None:
+    first = await sitting.asks("Bash", {"command": "npm test"})
+    await sitting.sees("[a]lways")
+    sitting.types("l")
+    await sitting.sees("1 put off")
+    await sitting.asks("WebFetch", {"url": "https://example.com"})
+    await sitting.sees("[a]lways")
+    sitting.types("l")
+    await sitting.sees("2 put off")
+    await sitting.approvals.decide(first.id, Approve(), by=Person("ann", "web"))
+    await sitting.sees("1 put off")
+
+
 @pytest.mark.parametrize("end", ["\x04"])
 async def test_the_end_of_the_input_ends_the_attending(sitting: Sitting, end: str) -> None:
     await sitting.asks("Bash", {"command": "npm test"})
