@@ -505,6 +505,24 @@ async def test_a_deletion_that_was_announced_and_did_not_happen_is_no_fault(home
     assert broken(await audit_twice(home)) == {"sealed": 1}
 
 
+async def test_a_deletion_that_a_crash_kept_from_happening_is_announced_no_more(
+    home: Path, tmp_path: Path
+) -> None:
+    await fill(home)
+    copy_database(home, tmp_path / "before")
+    data = anchor_file(home).read_bytes()
+    async with open_journal(home) as journal:
+        await journal.log.delete("sealed", 10)
+    announced = anchor_file(home).read_bytes()[len(data) :].splitlines(keepends=True)[0]
+    assert b'"deleting","stream":"sealed"' in announced
+    put_back(home, tmp_path / "before")
+    anchor_file(home).write_bytes(data + announced)
+    assert (await audit_twice(home)).is_intact
+    assert [line.kind for line in lines_of(home) if line.stream == "sealed"][-2:] == [
+        "deleting", "anchor",
+    ]  # fmt: skip
+
+
 async def test_what_a_power_loss_rolls_back_was_never_anchored(home: Path, tmp_path: Path) -> None:
     """Only what the disk has is anchored: here the log goes back to where it was synced last."""
     await fill(home)
