@@ -40,6 +40,22 @@ async def test_what_a_child_asks_is_put_to_its_parent_who_decides_it(home: Home)
         assert (await settled(supervisor, made.approval.id)).status == "allowed"
 
 
+async def test_what_an_mcp_server_asks_a_person_is_put_to_no_parent(home: Home) -> None:
+    elicits = {
+        "request": {
+            "subtype": "elicitation",
+            "mcp_server_name": "db",
+            "message": "Which?",
+            "requested_schema": {"type": "object", "properties": {}},
+        },
+        "id": "e1",
+    }
+    async with home.open() as supervisor:
+        made = await family(home, supervisor, MAY, steps=(PROMPT, INIT, elicits, DONE, PROMPT))
+        assert made.approval.kind == "elicitation"
+        assert (made.approval.asked, made.approval.steps) == ("", ())
+
+
 async def test_a_parent_says_no_in_its_own_words(home: Home) -> None:
     async with home.open() as supervisor:
         made = await family(home, supervisor, MAY)

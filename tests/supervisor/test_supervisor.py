@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from bridle.approvals import Approve, Reject
-from bridle.errors import InvalidLaunch, NameTaken, NotPossible, UnknownSession
+from bridle.errors import InvalidLaunch, MissingVariables, NameTaken, NotPossible, UnknownSession
 from bridle.ids import new_uuid
 from bridle.policy import Policy
-from bridle.supervisor import SessionRecord
+from bridle.supervisor import FromEnvironment, SessionRecord
 from bridle.supervisor.states import TRANSITIONS
 from bridle.views import stream
 
@@ -326,6 +326,16 @@ async def test_a_policy_guards_the_homes_that_the_agent_is_given(home: Home) -> 
         assert (record.homes["home"], record.homes["claude_home"]) == ("/given", "/given/claude")
         own = await supervisor.create(cwd=home.work, by=ME, start=False, env={"HOME": "/own"})
         assert (own.homes["home"], own.homes["claude_home"]) == ("/own", "/given/claude")
+
+
+async def test_an_environment_may_be_given_with_nothing_in_it(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOOD", "ours")
+    mood = {"MOOD": FromEnvironment("MOOD")}
+    async with home.open(environ={}) as supervisor:
+        with pytest.raises(MissingVariables, match="MOOD is not in the supervisor's environment"):
+            await supervisor.create(cwd=home.work, by=ME, start=False, env=mood)
 
 
 async def test_a_policy_may_be_given_as_one(home: Home) -> None:
