@@ -64,6 +64,20 @@ def test_waiting_for_an_approval_is_not_running() -> None:
     assert (span.outcome, span.waited, span.ran, span.asked) == ("ok", 9.0, 3.0, None)
 
 
+def test_who_is_asked_twice_about_a_call_has_waited_both_times() -> None:
+    told = Told()
+    told.calls("t", "Bash", command="ls")
+    told.asks("first", "t")
+    told.text("meanwhile")
+    told.text("and")
+    told.cancels("first", "withdrawn")
+    told.asks("second", "t")
+    told.decides("second")
+    told.gives("t", "ok")
+    (span,) = spans(told.entries)
+    assert (span.outcome, span.waited, span.ran) == ("ok", 4.0, 3.0)
+
+
 def test_a_call_that_was_asked_for_before_its_line_began_then() -> None:
     told = Told()
     told.asks("ap", "t")

@@ -132,7 +132,7 @@ def test_a_prompt_is_one_entry_from_queued_to_written() -> None:
     assert [picture.media_type for picture in prompt.pictures] == ["image/png"]
     changes = transcript.add(told.wrote(line, "u"))
     assert changes.added == []
-    assert the_only(changes).status == "written"
+    assert (the_only(changes).status, the_only(changes).launch) == ("written", "one")
     echo = told.said({**line, "isReplay": True, "uuid": "u"})
     assert not transcript.add(echo)
 
