@@ -24,6 +24,7 @@ def test_things_that_were_made_at_the_same_moment_are_all_in_some_part() -> None
         pages = parts(found, limit)
         assert [one for page in pages for one in page] == found
         assert {len(page) for page in pages[:-1]} <= {limit}
+        assert 0 < len(pages[-1]) <= limit
 
 
 def test_a_mark_that_was_made_up_is_refused() -> None:

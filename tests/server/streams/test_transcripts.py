@@ -185,6 +185,23 @@ async def test_a_page_of_long_entries_is_cut_at_the_far_end(
     assert [entry["position"] for entry in start["entries"]] == [first, first + 1]
 
 
+@pytest.mark.parametrize("after", [None, 0])
+async def test_an_entry_that_is_larger_than_a_page_is_a_page_of_its_own(
+    home: Home,
+    house: House,
+    client: httpx.AsyncClient,
+    monkeypatch: pytest.MonkeyPatch,
+    after: int | None,
+) -> None:
+    monkeypatch.setattr(routes, "MAX_PAGE_BYTES", 20)
+    made = await silent(home, house.supervisor)
+    await tell(house.supervisor, made.id, a_turn(1))
+    params = {} if after is None else {"after": after}
+    page = (await client.get(f"/sessions/{made.id}/transcript", params=params)).json()
+    expected = page["count"] if after is None else 1
+    assert [entry["position"] for entry in page["entries"]] == [expected]
+
+
 async def test_a_transcript_is_folded_once_for_all_who_look(
     home: Home, house: House, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
