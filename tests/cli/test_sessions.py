@@ -161,6 +161,7 @@ def test_all_that_start_can_say_reaches_the_session(served: Shell, tmp_path: Pat
         *("--mode", "plan", "--model", "opus", "--orphans", "hand-over", "--no-start"),
         *("--max-turns", "3", "--max-cost", "1.5", "--max-seconds", "60", "--max-tokens", "1000"),
         *("--max-children", "0", "--label", "a=b", "--label", "c=d=e", "-o", "effort=high"),
+        *("-o", "append-system-prompt=Be brief", "-o", "max-thinking-tokens=2048"),
         *("--env", "GIVEN=1", "--env-plain", "PLAIN=2", "--env-from", "HOME"),
         *("--env-file", f"FILED={tmp_path / 'secret'}"),
     )

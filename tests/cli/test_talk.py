@@ -7,13 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from bridle.cli.client import talk
+from bridle.cli.client.approvals import ApprovalsOf
 from bridle.cli.client.policies import PoliciesOf
 from bridle.cli.client.sessions import SessionsOf
 from bridle.cli.client.talk import Talk
-from bridle.cli.errors import CommandError, NoServer, Refused
+from bridle.cli.errors import CommandError, NoServer, NotFound, Refused
+from bridle.server.examples import APPROVAL
 
 
 @pytest.fixture(autouse=True)
@@ -109,3 +112,17 @@ async def test_a_transcript_is_read_from_its_beginning() -> None:
     await SessionsOf(server.talk).transcript("fixer", after=0, limit=5)
     [request] = server.requests
     assert dict(request.url.params) == {"after": "0", "limit": "5"}
+
+
+@pytest.mark.parametrize(("length", "is_found"), [(2, False), (3, True)])
+async def test_three_characters_of_an_approvals_id_are_enough(length: int, is_found: bool) -> None:
+    unknown = httpx.Response(404, json={"code": "unknown_approval", "detail": "No."})
+    page = ok({"items": [msgspec.to_builtins(APPROVAL)], "next": None})
+    server = Server(unknown, page, ok(msgspec.to_builtins(APPROVAL)) if is_found else page)
+    asked = ApprovalsOf(server.talk).get(APPROVAL.id[:length])
+    if is_found:
+        assert await asked == APPROVAL
+        assert server.requests[-1].url.path.endswith(f"/approvals/{APPROVAL.id}")
+    else:
+        with pytest.raises(NotFound, match=f"there is no approval {APPROVAL.id[:length]}"):
+            await asked

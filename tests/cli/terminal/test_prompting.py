@@ -60,6 +60,7 @@ async def desk() -> AsyncIterator[Desk]:
         ("ello\x01h\x05!\r", "hello!"),
         ("hello\x1b[H\x1b[3~\x1b[FO\r", "elloO"),
         ("one two\x17three\r", "one three"),
+        ("one two  \x17three\r", "one three"),
         ("gone\x15here\r", "here"),
         ("keep drop\x1b[D\x1b[D\x1b[D\x1b[D\x0b\r", "keep"),
         ("日本\x7f🎉\r", "日🎉"),
