@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -10,6 +11,18 @@ from typing import Any
 
 import pytest
 
+from bridle.approvals import Person
+from bridle.cli.terminal import signals
+from bridle.cli.terminal.local import Plan, open_agent
+from bridle.cli.terminal.outlet import Outlet
+from bridle.cli.terminal.printer import Printer
+from bridle.cli.terminal.rendering import Look
+from bridle.cli.terminal.running import Running
+from bridle.cli.terminal.screen import PlainScreen
+from bridle.cli.terminal.sitting import Sitting
+from bridle.cli.terminal.status import Underway
+from bridle.cli.terminal.view import PeopleView
+from bridle.process.spec import LaunchSpec
 from bridle.testing import FakeCli
 
 from .places import DONE, INIT, INTERRUPTED, PROMPT, Place, asks, gives, judged
@@ -116,6 +129,43 @@ async def test_after_a_prompt_ctrl_c_is_a_first_one_again_and_stops_no_agent(pla
         await window.sees("! interrupted")
         window.types("\x04")
         assert await window.ends() == 0
+
+
+async def test_long_after_a_turn_was_interrupted_ctrl_c_is_a_wish_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signals, "TWICE_SECONDS", -1.0)  # all that comes is late
+    cli = place.cli(PROMPT, INIT, {"say": "At it."}, *INTERRUPTED, PROMPT)
+    spec = LaunchSpec(cwd=place.work, command=cli.command, env=place.env)
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    me, seen = Person("ada", "terminal"), ""
+
+    async def sees(text: str) -> None:
+        nonlocal seen
+        async with asyncio.timeout(LIMIT):
+            while text not in seen:
+                assert not going.done(), seen
+                await asyncio.sleep(0.01)
+                with contextlib.suppress(BlockingIOError):
+                    seen += os.read(reading, 65536).decode()
+
+    async with open_agent(Plan(name="one", spec=spec), me) as agent, Outlet(writing) as outlet:
+        screen, underway = PlainScreen(outlet), Underway(str(place.work))
+        view = PeopleView(screen, Printer(Look(folder=str(place.work))), underway)
+        sitting = Sitting(outlet, view, screen, underway)
+        going = asyncio.ensure_future(Running(agent, sitting, me, is_interactive=True).go("Go"))
+        try:
+            await sees("At it.")
+            signal.raise_signal(signal.SIGINT)
+            await sees("! interrupted")
+            signal.raise_signal(signal.SIGINT)
+            await sees("Ctrl-C again, or Ctrl-D, leaves")
+        finally:
+            going.cancel()
+            await asyncio.wait([going])
+    os.close(reading)
+    os.close(writing)
 
 
 @pytest.mark.slow
