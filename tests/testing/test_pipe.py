@@ -117,6 +117,24 @@ async def test_a_recorder_that_can_not_write_is_told_and_not_a_silent_hang(
     assert cli.process.returncode == 0
 
 
+async def test_what_is_wrong_with_the_pipe_hides_no_other_error(
+    fake_cli: MakeFake, tmp_path: Path
+) -> None:
+    (tmp_path / "full").symlink_to("/dev/full")
+    fake = fake_cli([{"say": "Hi."}])
+    recorder = Recorder(tmp_path / "full")
+    cli = PipedCli(fake.command, env=dict(os.environ), cwd=tmp_path, recorder=recorder)
+
+    async def fail() -> None:
+        async with cli:
+            with recorder, pytest.raises(OSError, match="No space left"):
+                await cli.result(limit=10)
+            raise ValueError("the test's own")
+
+    with pytest.raises(ValueError, match="the test's own"):
+        await fail()
+
+
 def spawned_by(fake: FakeCli) -> psutil.Process:
     return psutil.Process(next(e["spawned"] for e in fake.report() if "spawned" in e))
 
