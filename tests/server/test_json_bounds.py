@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridle.server.bodies import BodyLimits
 from bridle.server.json_bounds import JsonBounds, JsonLimits
 from bridle.server.problems import Problem
+from tests.levels import tries
 from tests.loopback.doors import serving, token_for
 from tests.operations import operations
 from tests.supervisor.homes import TURN, Home
@@ -94,6 +95,7 @@ def counted(document: Any) -> int:
             return 0
 
 
+@settings(max_examples=tries(100, 1_000, 10_000))
 @given(DOCUMENTS, st.booleans(), st.integers(1, 9))
 def test_the_count_is_right_wherever_the_pieces_end(
     document: Any, is_ascii: bool, piece: int

@@ -19,7 +19,7 @@ REQUEST: dict[str, Any] = {"subtype": "can_use_tool", "tool_name": "Bash", "tool
 REQUEST["input"] = {"command": "rm x"}
 QUESTION = {"type": "control_request", "request_id": "q1", "request": REQUEST}
 USE = {"tool_use": {"name": "Bash", "id": "t1", "input": {"command": "rm x"}}}
-SOON = {HANDSHAKE_VARIABLE: Plain("250")}
+SOON = {HANDSHAKE_VARIABLE: Plain("3000")}
 
 
 async def test_a_turn_whose_end_was_lost_is_over_and_said_to_be_lost(home: Home) -> None:
