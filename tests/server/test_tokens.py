@@ -178,7 +178,7 @@ async def test_a_file_that_is_lost_or_open_to_others_is_made_anew_and_the_old_on
         else:
             file.rename(tmp_path / "elsewhere")
             file.symlink_to(tmp_path / "elsewhere")
-        (tmp_path / "token.new").write_text("of one who was killed")
+        (tmp_path / f"token.{os.getpid()}.new").write_text("of one who was killed")
         second = await keep_first_token(tmp_path, tokens)
         new = file.read_text().strip()
         assert new != old
@@ -186,7 +186,7 @@ async def test_a_file_that_is_lost_or_open_to_others_is_made_anew_and_the_old_on
         assert tokens.find(new, "token") == second
         assert file.stat(follow_symlinks=False).st_mode & 0o777 == 0o600
         assert tokens.list() == [second]
-        assert not (tmp_path / "token.new").exists()
+        assert not (tmp_path / f"token.{os.getpid()}.new").exists()
 
 
 async def test_a_token_that_somebody_has_made_does_not_do_for_the_file(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ def parent(tmp_path: Path) -> SessionRecord:
     record = session("p").record
     record.folder = str(tmp_path / "work")
     record.spec = {"add_dirs": [str(tmp_path / "also")]}
+    record.homes = {"claude_home": str(tmp_path / "claude")}
     return record
 
 
@@ -53,6 +54,9 @@ def test_it_is_run_as_its_parent_and_has_nothing_else_of_it(parent: SessionRecor
     others = {"system_prompt": "p", "allowed_tools": ["Bash"], "permission_mode": "auto",
               "setting_sources": ["project"]}  # fmt: skip
     parent.spec |= {**HOW, **others}
+    agents = Path(parent.homes["claude_home"]) / "agents"
+    agents.mkdir(parents=True)
+    (agents / "a.md").write_text("")
     assert made(parent) == {**HOW, **CLOSED}
     chosen = made(parent, model="small", system_prompt="mine", effort=None)
     assert chosen == {**HOW, **CLOSED, "model": "small", "system_prompt": "mine"}
