@@ -133,3 +133,10 @@ def test_on_failure_is_supported_only_where_the_cli_says_so() -> None:
 def test_a_second_initialize_replaces_what_the_first_one_told() -> None:
     known = Capabilities("2.1.325").with_initialized(Initialized(pid=1))
     assert known.with_initialized(Initialized(pid=2)) == Capabilities("2.1.325", Initialized(pid=2))
+
+
+def test_a_cli_that_announces_anything_keeps_commands_as_they_are() -> None:
+    """A version number is only a claim."""
+    assert not Capabilities("9.9.9").keeps_commands
+    told = Capabilities("2.1.12").with_initialized(Initialized(capabilities=["x"]))
+    assert told.keeps_commands
